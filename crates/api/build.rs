@@ -15,13 +15,16 @@ use prost::Message as _;
 use prost_build::{Config, Service, ServiceGenerator};
 use prost_types::field_descriptor_proto::Type;
 use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
-    MethodDescriptorProto,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
+    FileDescriptorSet, MethodDescriptorProto,
 };
 
 use table::{Group, TABLE};
 
-#[expect(unreachable_pub, reason = "the library includes this file too, and makes it public")]
+#[expect(
+    unreachable_pub,
+    reason = "the library includes this file too, and makes it public"
+)]
 #[path = "src/table.rs"]
 mod table;
 
@@ -51,14 +54,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         let group = versions[0].0;
         let mut files = Vec::new();
         let mut rpcs = Vec::new();
-        writeln!(modules, "/// The versions of the {} group.\npub mod {0} {{", group.name())?;
+        writeln!(
+            modules,
+            "/// The versions of the {} group.\npub mod {0} {{",
+            group.name()
+        )?;
         for (_, version) in versions {
             let file = compile(&root, group, version)?;
             let dir = out.join(group.name()).join(version);
             fs::create_dir_all(&dir)?;
             modules += &module(&file, group, version, &dir, &mut types)?;
             rpcs.extend(rpcs_of(&file, group, version, &types));
-            fs::write(dir.join("descriptors.bin"), with_comments_only(file.clone()).encode_to_vec())?;
+            fs::write(
+                dir.join("descriptors.bin"),
+                with_comments_only(file.clone()).encode_to_vec(),
+            )?;
             files.push((file, version));
         }
         modules += &request_impls(group, &rpcs)?;
@@ -87,9 +97,15 @@ fn check_every_proto_has_an_entry(root: &Path) -> Result<(), Box<dyn Error>> {
         let group = group?;
         for version in fs::read_dir(group.path())? {
             let (group, version) = (group.file_name(), version?.file_name());
-            if !TABLE.iter().any(|entry| group == entry.0.name() && version == entry.1) {
+            if !TABLE
+                .iter()
+                .any(|entry| group == entry.0.name() && version == entry.1)
+            {
                 let (group, version) = (group.display(), version.display());
-                return Err(format!("TABLE in src/table.rs has no entry for proto/{group}/{version}").into());
+                return Err(format!(
+                    "TABLE in src/table.rs has no entry for proto/{group}/{version}"
+                )
+                .into());
             }
         }
     }
@@ -97,7 +113,11 @@ fn check_every_proto_has_an_entry(root: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Compiles one group-version. Each is compiled by itself, because the groups share package names.
-fn compile(root: &Path, group: Group, version: &str) -> Result<FileDescriptorProto, Box<dyn Error>> {
+fn compile(
+    root: &Path,
+    group: Group,
+    version: &str,
+) -> Result<FileDescriptorProto, Box<dyn Error>> {
     let name = format!("{}/{version}/api.proto", group.name());
     let mut files = protox::Compiler::new([root])?
         .include_source_info(true)
@@ -105,9 +125,14 @@ fn compile(root: &Path, group: Group, version: &str) -> Result<FileDescriptorPro
         .map_err(|error| format!("{error:?}"))?
         .file_descriptor_set()
         .file;
-    let file = files.pop().ok_or_else(|| format!("{name}: the compiler returned no descriptor"))?;
+    let file = files
+        .pop()
+        .ok_or_else(|| format!("{name}: the compiler returned no descriptor"))?;
     if !files.is_empty() || file.service.len() != 1 || file.package() != version {
-        return Err(format!("{name}: the file must have the package {version}, one service and no imports").into());
+        return Err(format!(
+            "{name}: the file must have the package {version}, one service and no imports"
+        )
+        .into());
     }
     Ok(file)
 }
@@ -124,14 +149,18 @@ fn module(
     let with_stubs = env::var_os("CARGO_FEATURE_STUBS").is_some();
     let stubs = tonic_prost_build::configure().generate_default_stubs(true);
     let stubs = stubs.build_client(with_stubs).build_server(with_stubs);
-    config.out_dir(dir).service_generator(Box::new(Stubs(stubs.service_generator())));
+    config
+        .out_dir(dir)
+        .service_generator(Box::new(Stubs(stubs.service_generator())));
     config.btree_map(["."]); // responses list disks in the order of their numbers
 
     let module_path = format!("crate::{}::{version}", group.name());
     let (mut reexports, mut debugs, mut with_secrets) = (String::new(), String::new(), Vec::new());
     for message in &file.message_type {
         let ident = message.name().to_upper_camel_case();
-        if let Some(path) = types.find_or_insert(group, &ident, message_shape(file, message), &module_path) {
+        if let Some(path) =
+            types.find_or_insert(group, &ident, message_shape(file, message), &module_path)
+        {
             config.extern_path(format!(".{version}.{}", message.name()), &path);
             writeln!(reexports, "        pub use {path};")?;
         } else if message.field.iter().any(is_secret) {
@@ -141,7 +170,9 @@ fn module(
     }
     for enumeration in &file.enum_type {
         let ident = enumeration.name().to_upper_camel_case();
-        if let Some(path) = types.find_or_insert(group, &ident, enum_shape(enumeration), &module_path) {
+        if let Some(path) =
+            types.find_or_insert(group, &ident, enum_shape(enumeration), &module_path)
+        {
             config.extern_path(format!(".{version}.{}", enumeration.name()), &path);
             writeln!(reexports, "        pub use {path};")?;
         }
@@ -149,7 +180,11 @@ fn module(
     config.skip_debug(with_secrets);
 
     let mut file = file.clone();
-    for field in file.message_type.iter_mut().flat_map(|message| &mut message.field) {
+    for field in file
+        .message_type
+        .iter_mut()
+        .flat_map(|message| &mut message.field)
+    {
         field.name = Some(snake_case(field.name()));
     }
     config.compile_fds(FileDescriptorSet { file: vec![file] })?;
@@ -183,16 +218,31 @@ impl Rpc {
     /// Returns the versions of `rpcs`, all of one group, in which the RPC has the same name and
     /// messages.
     fn versions<'r>(&self, rpcs: &'r [Self]) -> Vec<&'r str> {
-        rpcs.iter().filter(|other| self.is_interchangeable_with(other)).map(|other| other.version).collect()
+        rpcs.iter()
+            .filter(|other| self.is_interchangeable_with(other))
+            .map(|other| other.version)
+            .collect()
     }
 }
 
 /// Returns the RPCs of a compiled version.
-fn rpcs_of(file: &FileDescriptorProto, group: Group, version: &'static str, types: &SharedTypes) -> Vec<Rpc> {
+fn rpcs_of(
+    file: &FileDescriptorProto,
+    group: Group,
+    version: &'static str,
+    types: &SharedTypes,
+) -> Vec<Rpc> {
     let type_of = |name: &str| {
         let name = name.rsplit('.').next().unwrap_or(name);
-        let message = file.message_type.iter().find(|message| message.name() == name);
-        types.path(group, name, &message_shape(file, message.expect("the compiler resolved the name")))
+        let message = file
+            .message_type
+            .iter()
+            .find(|message| message.name() == name);
+        types.path(
+            group,
+            name,
+            &message_shape(file, message.expect("the compiler resolved the name")),
+        )
     };
     let rpc = |(index, rpc): (i32, &MethodDescriptorProto)| Rpc {
         version,
@@ -209,7 +259,10 @@ fn rpcs_of(file: &FileDescriptorProto, group: Group, version: &'static str, type
 fn newest_name(file: &FileDescriptorProto, rpc: i32) -> Option<&str> {
     let path = [SERVICES, 0, METHODS, rpc];
     let locations = &file.source_code_info.as_ref()?.location;
-    let comment = locations.iter().find(|location| location.path == path)?.leading_comments();
+    let comment = locations
+        .iter()
+        .find(|location| location.path == path)?
+        .leading_comments();
     let (_, name) = comment.rsplit_once(" Named ")?;
     name.split_once(" since ").map(|(name, _)| name)
 }
@@ -225,9 +278,18 @@ fn entry(
     let service = &file.service[0];
     let mut rpcs = String::new();
     for rpc in own {
-        let Rpc { name, newest_name, .. } = rpc;
-        if !of_group.iter().any(|other| other.name == *newest_name && other.newest_name == *newest_name) {
-            return Err(format!("{}/{version}: {name} is named {newest_name} in no version", group.name()).into());
+        let Rpc {
+            name, newest_name, ..
+        } = rpc;
+        if !of_group
+            .iter()
+            .any(|other| other.name == *newest_name && other.newest_name == *newest_name)
+        {
+            return Err(format!(
+                "{}/{version}: {name} is named {newest_name} in no version",
+                group.name()
+            )
+            .into());
         }
         write!(
             rpcs,
@@ -254,7 +316,12 @@ fn entry(
 fn request_impls(group: Group, rpcs: &[Rpc]) -> Result<String, Box<dyn Error>> {
     let mut impls = String::new();
     for (at, rpc) in rpcs.iter().enumerate() {
-        let Rpc { name, request, response, .. } = rpc;
+        let Rpc {
+            name,
+            request,
+            response,
+            ..
+        } = rpc;
         if rpcs[..at].iter().any(|earlier| earlier.request == *request) {
             continue;
         }
@@ -276,8 +343,19 @@ fn request_impls(group: Group, rpcs: &[Rpc]) -> Result<String, Box<dyn Error>> {
 fn macro_row(group: Group, version: &str, rpcs: &[&Rpc]) -> Result<String, Box<dyn Error>> {
     let mut row = format!("            {}/{version} {{\n", group.name());
     let in_user = |path: &str| path.replacen("crate::", "$crate::", 1);
-    for Rpc { name, request, response, .. } in rpcs {
-        writeln!(row, "                {name}({}) -> {};", in_user(request), in_user(response))?;
+    for Rpc {
+        name,
+        request,
+        response,
+        ..
+    } in rpcs
+    {
+        writeln!(
+            row,
+            "                {name}({}) -> {};",
+            in_user(request),
+            in_user(response)
+        )?;
     }
     Ok(row + "            }\n")
 }
@@ -300,7 +378,8 @@ macro_rules! for_each_rpc {{
 /// Returns the descriptors with the comments and without the other source locations.
 fn with_comments_only(mut file: FileDescriptorProto) -> FileDescriptorSet {
     if let Some(info) = &mut file.source_code_info {
-        info.location.retain(|location| location.leading_comments.is_some());
+        info.location
+            .retain(|location| location.leading_comments.is_some());
     }
     FileDescriptorSet { file: vec![file] }
 }
@@ -312,7 +391,13 @@ struct SharedTypes(HashMap<(Group, String), HashMap<String, String>>);
 impl SharedTypes {
     /// Returns the path of an earlier type of the same name and shape. If no such type exists,
     /// inserts this one.
-    fn find_or_insert(&mut self, group: Group, ident: &str, shape: String, module_path: &str) -> Option<String> {
+    fn find_or_insert(
+        &mut self,
+        group: Group,
+        ident: &str,
+        shape: String,
+        module_path: &str,
+    ) -> Option<String> {
         let shapes = self.0.entry((group, ident.to_owned())).or_default();
         if let Some(path) = shapes.get(&shape) {
             return Some(path.clone());
@@ -331,19 +416,32 @@ impl SharedTypes {
 /// contains. The contract has no recursive messages.
 fn message_shape(file: &FileDescriptorProto, message: &DescriptorProto) -> String {
     let fields = message.field.iter().map(|field| {
-        let (name, number, kind, label) = (field.name(), field.number(), field.r#type(), field.label());
-        format!("{name} {number} {kind:?} {label:?} {:?} {}", field.oneof_index, contained_shape(file, message, field))
+        let (name, number, kind, label) =
+            (field.name(), field.number(), field.r#type(), field.label());
+        format!(
+            "{name} {number} {kind:?} {label:?} {:?} {}",
+            field.oneof_index,
+            contained_shape(file, message, field)
+        )
     });
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns the shape of the message or enumeration that a field refers to; empty for a scalar.
-fn contained_shape(file: &FileDescriptorProto, message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
+fn contained_shape(
+    file: &FileDescriptorProto,
+    message: &DescriptorProto,
+    field: &FieldDescriptorProto,
+) -> String {
     let name = field.type_name().rsplit('.').next().unwrap_or_default();
     match field.r#type() {
         Type::Message => {
-            let entry = message.nested_type.iter().find(|nested| nested.name() == name);
-            let contained = entry.or_else(|| file.message_type.iter().find(|other| other.name() == name));
+            let entry = message
+                .nested_type
+                .iter()
+                .find(|nested| nested.name() == name);
+            let contained =
+                entry.or_else(|| file.message_type.iter().find(|other| other.name() == name));
             message_shape(file, contained.expect("the compiler resolved the name"))
         }
         Type::Enum => {
@@ -355,7 +453,10 @@ fn contained_shape(file: &FileDescriptorProto, message: &DescriptorProto, field:
 }
 
 fn enum_shape(enumeration: &EnumDescriptorProto) -> String {
-    let values = enumeration.value.iter().map(|value| format!("{} {}", value.name(), value.number()));
+    let values = enumeration
+        .value
+        .iter()
+        .map(|value| format!("{} {}", value.name(), value.number()));
     format!("{{{}}}", values.collect::<Vec<_>>().join(", "))
 }
 

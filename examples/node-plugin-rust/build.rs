@@ -9,8 +9,16 @@ use std::process::Command;
 
 /// For each proto the variable that names a copy, the module, and the file in the module.
 const PROTOS: [(&str, &str, &str); 2] = [
-    ("CSI_PROTO", "github.com/container-storage-interface/spec@v1.13.0", "csi.proto"),
-    ("REGISTRATION_PROTO", "k8s.io/kubelet@v0.35.1", "pkg/apis/pluginregistration/v1/api.proto"),
+    (
+        "CSI_PROTO",
+        "github.com/container-storage-interface/spec@v1.13.0",
+        "csi.proto",
+    ),
+    (
+        "REGISTRATION_PROTO",
+        "k8s.io/kubelet@v0.35.1",
+        "pkg/apis/pluginregistration/v1/api.proto",
+    ),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,18 +30,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         println!("cargo::rerun-if-changed={}", proto.display());
         let files = protox::compile([&proto], [proto.parent().unwrap_or(Path::new("."))])?;
-        tonic_prost_build::configure().build_client(false).generate_default_stubs(true).compile_fds(files)?;
+        tonic_prost_build::configure()
+            .build_client(false)
+            .generate_default_stubs(true)
+            .compile_fds(files)?;
     }
     Ok(())
 }
 
 /// Returns the folder of a Go module, after downloading it.
 fn download(module: &str) -> Result<PathBuf, Box<dyn Error>> {
-    let output = Command::new("go").args(["mod", "download", "-json", module]).output();
-    let output = output.map_err(|error| format!("cannot run go, which downloads {module}: {error}"))?;
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", module])
+        .output();
+    let output =
+        output.map_err(|error| format!("cannot run go, which downloads {module}: {error}"))?;
     let json = String::from_utf8(output.stdout)?;
-    let folder = json.lines().find_map(|line| line.trim().strip_prefix("\"Dir\": \"")?.strip_suffix("\","));
-    let error = || format!("go cannot download {module}: {json}{}", String::from_utf8_lossy(&output.stderr));
+    let folder = json
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("\"Dir\": \"")?.strip_suffix("\","));
+    let error = || {
+        format!(
+            "go cannot download {module}: {json}{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    };
     // JSON doubles the backslashes of Windows.
     Ok(folder.ok_or_else(error)?.replace(r"\\", r"\").into())
 }

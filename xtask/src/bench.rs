@@ -25,27 +25,61 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     const NAME: &str = "bench";
     if std::env::consts::OS != "linux" || process::find("go").is_none() {
-        return Ok(Summary::skipped(NAME, "it needs Linux and Go (https://go.dev/dl)"));
+        return Ok(Summary::skipped(
+            NAME,
+            "it needs Linux and Go (https://go.dev/dl)",
+        ));
     }
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--release", "--package", PACKAGE, "--package", windows::SIMULATOR]);
+    cargo.args([
+        "build",
+        "--release",
+        "--package",
+        PACKAGE,
+        "--package",
+        windows::SIMULATOR,
+    ]);
     let grpc_go = workspace::target().join("go/grpc-go-server");
     let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("verify/bench/go")).args(["build", "-o"]).arg(&grpc_go).arg("./server");
+    go.current_dir(workspace::root().join("verify/bench/go"))
+        .args(["build", "-o"])
+        .arg(&grpc_go)
+        .arg("./server");
     process::must_succeed(&mut cargo)?;
     process::must_succeed(&mut go)?;
     let release = workspace::target().join("release");
     let mut race = Command::new(release.join(PACKAGE));
-    race.arg("race").args(&options.options).arg("--simulator").arg(release.join(windows::SIMULATOR));
+    race.arg("race")
+        .args(&options.options)
+        .arg("--simulator")
+        .arg(release.join(windows::SIMULATOR));
     if options.options.is_empty() {
         race.arg("--pages").arg(workspace::root());
     }
-    race.arg("--grpc-go").arg(grpc_go).arg("--node").arg(workspace::root().join("verify/bench/node.toml"));
+    race.arg("--grpc-go")
+        .arg(grpc_go)
+        .arg("--node")
+        .arg(workspace::root().join("verify/bench/node.toml"));
     Ok(match under_wine()? {
-        Ok(Wine { go_program, own_program, client, go_prefix, own_prefix }) => {
-            race.arg("--wine").arg(own_prefix.loader()).arg("--client").arg(client);
-            race.arg("--go-prefix").arg(go_prefix.folder()).arg("--go-program").arg(go_program);
-            race.arg("--own-prefix").arg(own_prefix.folder()).arg("--own-program").arg(own_program);
+        Ok(Wine {
+            go_program,
+            own_program,
+            client,
+            go_prefix,
+            own_prefix,
+        }) => {
+            race.arg("--wine")
+                .arg(own_prefix.loader())
+                .arg("--client")
+                .arg(client);
+            race.arg("--go-prefix")
+                .arg(go_prefix.folder())
+                .arg("--go-program")
+                .arg(go_program);
+            race.arg("--own-prefix")
+                .arg(own_prefix.folder())
+                .arg("--own-program")
+                .arg(own_program);
             Summary::of_check(NAME, own_prefix.enter(&mut race))
         }
         Err(reason) => {
@@ -68,13 +102,16 @@ struct Wine {
 /// Builds the programs and starts Wine. The inner error states what is missing.
 fn under_wine() -> Result<Result<Wine, String>, Error> {
     let Some(go_program) = parity::build_go_program()? else {
-        return Ok(Err("the Go program cannot be built: its modules cannot be downloaded".into()));
+        return Ok(Err(
+            "the Go program cannot be built: its modules cannot be downloaded".into(),
+        ));
     };
-    let (own_program, client) = match windows::daemon().and_then(|own| Ok((own, windows::release_program(PACKAGE)?))) {
-        Ok(programs) => programs,
-        Err(windows::NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
-        Err(windows::NoDaemon::Broken(reason)) => return Err(reason.into()),
-    };
+    let (own_program, client) =
+        match windows::daemon().and_then(|own| Ok((own, windows::release_program(PACKAGE)?))) {
+            Ok(programs) => programs,
+            Err(windows::NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
+            Err(windows::NoDaemon::Broken(reason)) => return Err(reason.into()),
+        };
     Ok(parity::prefixes().map(|[go_prefix, own_prefix]| Wine {
         go_program,
         own_program,

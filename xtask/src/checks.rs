@@ -41,12 +41,22 @@ pub(crate) fn run(checks: &[Check]) -> Summary {
 
 /// Checks that `cargo fmt` would change nothing.
 pub(crate) fn format(name: &str) -> Result<Summary, Error> {
-    Ok(Summary::of_check(name, workspace::cargo().args(["fmt", "--all", "--check"])))
+    Ok(Summary::of_check(
+        name,
+        workspace::cargo().args(["fmt", "--all", "--check"]),
+    ))
 }
 
 /// Runs clippy on all packages, as compiled for this machine.
 pub(crate) fn clippy(name: &str) -> Result<Summary, Error> {
-    const ARGUMENTS: [&str; 6] = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    const ARGUMENTS: [&str; 6] = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
     Ok(Summary::of_check(name, workspace::cargo().args(ARGUMENTS)))
 }
 
@@ -57,9 +67,15 @@ fn rust_example(name: &str) -> Result<Summary, Error> {
     let clippy_name = format!("{name} clippy");
     summary += if process::find("go").is_some() {
         let mut clippy = workspace::cargo_for_example("clippy");
-        Summary::of_check(&clippy_name, clippy.args(["--all-targets", "--", "-D", "warnings"]))
+        Summary::of_check(
+            &clippy_name,
+            clippy.args(["--all-targets", "--", "-D", "warnings"]),
+        )
     } else {
-        Summary::skipped(&clippy_name, "go is not installed, with which its build downloads protos")
+        Summary::skipped(
+            &clippy_name,
+            "go is not installed, with which its build downloads protos",
+        )
     };
     Ok(summary)
 }
@@ -84,15 +100,22 @@ fn shipped_programs(name: &str) -> Result<Summary, Error> {
 /// Builds the documentation, in which a broken link is an error.
 fn documentation(name: &str) -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
-    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    cargo
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
     Ok(Summary::of_check(name, &mut cargo))
 }
 
 /// Packages what can be published on crates.io, and compiles each package from its own files alone.
 fn packages(name: &str) -> Result<Summary, Error> {
     let mut cargo = workspace::cargo();
-    cargo.current_dir(unpacked_packages()?).args(["check", "--quiet", "--workspace", "--offline"]);
-    Ok(Summary::of_check(name, cargo.arg("--target-dir").arg(workspace::target())))
+    cargo
+        .current_dir(unpacked_packages()?)
+        .args(["check", "--quiet", "--workspace", "--offline"]);
+    Ok(Summary::of_check(
+        name,
+        cargo.arg("--target-dir").arg(workspace::target()),
+    ))
 }
 
 /// Compiles each package with the oldest Rust that its manifest allows, if drivers may have an
@@ -102,17 +125,40 @@ fn oldest_rust(name: &str) -> Result<Summary, Error> {
     let mut sum = Summary::default();
     for package in metadata.workspace_packages() {
         let own = env!("CARGO_PKG_RUST_VERSION");
-        let older = package.rust_version.as_ref().map(ToString::to_string).filter(|version| !version.starts_with(own));
+        let older = package
+            .rust_version
+            .as_ref()
+            .map(ToString::to_string)
+            .filter(|version| !version.starts_with(own));
         let Some(version) = older else { continue };
         let mut install = Command::new("rustup");
-        install.args(["toolchain", "install", "--profile", "minimal", "--no-self-update", &version]);
+        install.args([
+            "toolchain",
+            "install",
+            "--profile",
+            "minimal",
+            "--no-self-update",
+            &version,
+        ]);
         if !process::succeeds(&mut install).unwrap_or(false) {
             sum += Summary::skipped(name, &format!("rustup cannot install Rust {version}"));
             continue;
         }
         let mut check = Command::new("rustup");
-        check.args(["run", &version, "cargo", "check", "--locked", "--all-features", "--package", &package.name]);
-        check.current_dir(workspace::root()).arg("--target-dir").arg(workspace::target().join("oldest-rust"));
+        check.args([
+            "run",
+            &version,
+            "cargo",
+            "check",
+            "--locked",
+            "--all-features",
+            "--package",
+            &package.name,
+        ]);
+        check
+            .current_dir(workspace::root())
+            .arg("--target-dir")
+            .arg(workspace::target().join("oldest-rust"));
         sum += Summary::of_check(name, &mut check);
     }
     Ok(sum)
@@ -121,13 +167,32 @@ fn oldest_rust(name: &str) -> Result<Summary, Error> {
 /// Packages what can be published on crates.io, and returns the archives.
 pub(crate) fn package() -> Result<Vec<PathBuf>, Error> {
     let metadata = workspace::metadata()?;
-    let published: Vec<_> =
-        metadata.workspace_packages().into_iter().filter(|package| lint::publish::is_published(package)).collect();
+    let published: Vec<_> = metadata
+        .workspace_packages()
+        .into_iter()
+        .filter(|package| lint::publish::is_published(package))
+        .collect();
     let mut cargo = workspace::cargo();
-    cargo.args(["package", "--quiet", "--locked", "--offline", "--allow-dirty", "--no-verify"]);
-    process::must_succeed(cargo.args(published.iter().flat_map(|package| ["--package", package.name.as_str()])))?;
+    cargo.args([
+        "package",
+        "--quiet",
+        "--locked",
+        "--offline",
+        "--allow-dirty",
+        "--no-verify",
+    ]);
+    process::must_succeed(
+        cargo.args(
+            published
+                .iter()
+                .flat_map(|package| ["--package", package.name.as_str()]),
+        ),
+    )?;
     let archive = |package: &Package| format!("package/{}-{}.crate", package.name, package.version);
-    Ok(published.into_iter().map(|package| workspace::target().join(archive(package))).collect())
+    Ok(published
+        .into_iter()
+        .map(|package| workspace::target().join(archive(package)))
+        .collect())
 }
 
 /// Makes a workspace of the unpacked packages, in which they depend on each other, and returns its
@@ -140,15 +205,26 @@ fn unpacked_packages() -> Result<PathBuf, Error> {
     fs::create_dir_all(&folder)?;
     let mut patches = Vec::new();
     for archive in package()? {
-        process::must_succeed(Command::new("tar").arg("-xmzf").arg(&archive).arg("-C").arg(&folder))?;
+        process::must_succeed(
+            Command::new("tar")
+                .arg("-xmzf")
+                .arg(&archive)
+                .arg("-C")
+                .arg(&folder),
+        )?;
         let unpacked = archive.file_stem().unwrap_or_default().to_string_lossy();
         let name = unpacked.rsplit_once('-').map_or("", |(name, _)| name);
         patches.push(format!("{name} = {{ path = \"{unpacked}\" }}\n"));
     }
     let patches = patches.concat();
-    let manifest = format!("[workspace]\nresolver = \"3\"\nmembers = [\"csi-proxy-*\"]\n[patch.crates-io]\n{patches}");
+    let manifest = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = [\"csi-proxy-*\"]\n[patch.crates-io]\n{patches}"
+    );
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    fs::copy(workspace::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    fs::copy(
+        workspace::root().join("Cargo.lock"),
+        folder.join("Cargo.lock"),
+    )?;
     Ok(folder)
 }
 
@@ -164,7 +240,10 @@ fn site(name: &str) -> Result<Summary, Error> {
 fn source_rules(name: &str) -> Result<Summary, Error> {
     Ok(match workspace::files() {
         Some(_) => Summary::of_result(name, lint::run()),
-        None => Summary::skipped(name, "the list of files is read from git, and this is not a git checkout"),
+        None => Summary::skipped(
+            name,
+            "the list of files is read from git, and this is not a git checkout",
+        ),
     })
 }
 
@@ -176,7 +255,12 @@ fn workflows(name: &str) -> Result<Summary, Error> {
         Ok(programs) => {
             // What is less severe includes a syntax that this actionlint does not know.
             let mut zizmor = Command::new(programs.join("zizmor"));
-            zizmor.current_dir(workspace::root()).args(["--offline", "--quiet", "--min-severity=medium", ".github"]);
+            zizmor.current_dir(workspace::root()).args([
+                "--offline",
+                "--quiet",
+                "--min-severity=medium",
+                ".github",
+            ]);
             Summary::of_check("zizmor", &mut zizmor)
         }
         Err(reason) => Summary::skipped("zizmor", &reason.to_string()),
@@ -190,8 +274,15 @@ fn actionlint(name: &str) -> Summary {
         Err(reason) => return Summary::skipped(name, &reason.to_string()),
     };
     let files = workspace::files().unwrap_or_default();
-    let workflows = files.iter().filter(|file| file.starts_with(".github/workflows"));
-    Summary::of_check(name, Command::new(program).current_dir(workspace::root()).args(workflows))
+    let workflows = files
+        .iter()
+        .filter(|file| file.starts_with(".github/workflows"));
+    Summary::of_check(
+        name,
+        Command::new(program)
+            .current_dir(workspace::root())
+            .args(workflows),
+    )
 }
 
 /// Runs the checks of cargo-deny that need no network.
@@ -199,14 +290,18 @@ fn dependencies(name: &str) -> Result<Summary, Error> {
     // cargo-deny also reads the packages that other platforms need, which no build has downloaded.
     let fetched = process::succeeds(workspace::cargo().args(["fetch", "--quiet", "--locked"]));
     if !fetched.unwrap_or(false) {
-        return Ok(Summary::skipped(name, "the packages for other platforms cannot be downloaded"));
+        return Ok(Summary::skipped(
+            name,
+            "the packages for other platforms cannot be downloaded",
+        ));
     }
     let program = match setup::cargo_tool("cargo-deny") {
         Ok(program) => program,
         Err(error) => return Ok(Summary::skipped(name, &error.to_string())),
     };
     let mut deny = Command::new(program);
-    deny.current_dir(workspace::root()).args(["--offline", "check", "bans", "licenses", "sources"]);
+    deny.current_dir(workspace::root())
+        .args(["--offline", "check", "bans", "licenses", "sources"]);
     let mut summary = Summary::of_check(name, &mut deny);
     let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not stop another change";
     summary += Summary::skipped(&format!("{name} advisories"), reason);
@@ -222,7 +317,13 @@ pub(crate) fn advisories() -> Result<Summary, Error> {
         deny
     };
     if !process::succeeds(&mut deny(["fetch", "db"]))? {
-        return Ok(Summary::skipped("advisories", "the database of RustSec cannot be fetched"));
+        return Ok(Summary::skipped(
+            "advisories",
+            "the database of RustSec cannot be fetched",
+        ));
     }
-    Ok(Summary::of_check("advisories", &mut deny(["check", "advisories"])))
+    Ok(Summary::of_check(
+        "advisories",
+        &mut deny(["check", "advisories"]),
+    ))
 }

@@ -26,10 +26,14 @@ fn instructions() -> Summary {
         return Summary::skipped(NAME, "valgrind is not installed");
     }
     let mut build = workspace::cargo();
-    let mut sum = Summary::of_check(NAME, build.args(["build", "--release", "--package", "csi-proxy-call-costs"]));
+    let mut sum = Summary::of_check(
+        NAME,
+        build.args(["build", "--release", "--package", "csi-proxy-call-costs"]),
+    );
     if sum.is_success() {
         sum = Summary::of_tests(
-            Command::new(workspace::target().join("release/csi-proxy-call-costs")).arg("instructions"),
+            Command::new(workspace::target().join("release/csi-proxy-call-costs"))
+                .arg("instructions"),
         );
     }
     sum

@@ -17,24 +17,40 @@ pub(crate) fn test() -> Result<Summary, Error> {
 
 fn in_go() -> Result<Summary, Error> {
     if process::find("go").is_none() {
-        return Ok(Summary::skipped("tests of deploy", "go is not installed (https://go.dev/dl)"));
+        return Ok(Summary::skipped(
+            "tests of deploy",
+            "go is not installed (https://go.dev/dl)",
+        ));
     }
-    let (simulator, admin_tool) = (test::simulator()?, test::debug_program("csi-proxyctl", "simulated_node")?);
+    let (simulator, admin_tool) = (
+        test::simulator()?,
+        test::debug_program("csi-proxyctl", "simulated_node")?,
+    );
     let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("verify/deploy")).args(["test", "-count=1", "-v", "."]);
-    Ok(Summary::of_tests(go.env("CSI_PROXY_SIM", simulator).env("CSI_PROXYCTL", admin_tool)))
+    go.current_dir(workspace::root().join("verify/deploy"))
+        .args(["test", "-count=1", "-v", "."]);
+    Ok(Summary::of_tests(
+        go.env("CSI_PROXY_SIM", simulator)
+            .env("CSI_PROXYCTL", admin_tool),
+    ))
 }
 
 /// Tests the alert rules in their scenarios, and parses the expressions of the dashboard.
 fn alerts() -> Result<Summary, Error> {
     let folder = workspace::root().join("deploy/monitoring");
     let dashboard = dashboard_rules(&folder.join("dashboard.json"))?;
-    let alerts = [("check", folder.join("alerts.yaml")), ("test", folder.join("alerts_test.yaml"))];
+    let alerts = [
+        ("check", folder.join("alerts.yaml")),
+        ("test", folder.join("alerts_test.yaml")),
+    ];
     let mut sum = Summary::default();
     for (command, file) in alerts.into_iter().chain([("check", dashboard)]) {
         let name = format!("promtool {command} rules {}", file.display());
         sum += match setup::promtool() {
-            Some(promtool) => Summary::of_check(&name, Command::new(promtool).args([command, "rules"]).arg(file)),
+            Some(promtool) => Summary::of_check(
+                &name,
+                Command::new(promtool).args([command, "rules"]).arg(file),
+            ),
             None => Summary::skipped(&name, "promtool is not installed"),
         };
     }
@@ -49,13 +65,21 @@ fn dashboard_rules(dashboard: &Path) -> Result<PathBuf, Error> {
         return Err(format!("no expression found in {}", dashboard.display()).into());
     }
     let file = workspace::target().join("dashboard-rules.yaml");
-    fs::write(&file, format!("groups:\n  - name: dashboard\n    rules:\n{}\n", rules.join("\n")))?;
+    fs::write(
+        &file,
+        format!(
+            "groups:\n  - name: dashboard\n    rules:\n{}\n",
+            rules.join("\n")
+        ),
+    )?;
     Ok(file)
 }
 
 /// Returns a rule for each expression of a dashboard. JSON strings are YAML strings too.
 fn recording_rules(dashboard: &str) -> Vec<String> {
-    let expressions = dashboard.lines().filter_map(|line| line.trim().strip_prefix("\"expr\": "));
+    let expressions = dashboard
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("\"expr\": "));
     expressions
         .enumerate()
         .map(|(number, text)| {
@@ -72,6 +96,9 @@ mod tests {
     #[test]
     fn each_expression_of_the_dashboard_becomes_a_rule() {
         let dashboard = include_str!("../../deploy/monitoring/dashboard.json");
-        assert_eq!(recording_rules(dashboard).len(), dashboard.matches("\"expr\"").count());
+        assert_eq!(
+            recording_rules(dashboard).len(),
+            dashboard.matches("\"expr\"").count()
+        );
     }
 }

@@ -63,16 +63,23 @@ fn under_wine() -> Result<Result<String, String>, Error> {
         Err(reason) => return Ok(Err(reason)),
     };
     let mut results = String::new();
-    let end = process::stream(prefix.command(&program).arg("local"), process::SILENCE_OF_TESTS, |line| {
-        results.push_str(line);
-        results.push('\n');
-        false
-    })?;
+    let end = process::stream(
+        prefix.command(&program).arg("local"),
+        process::SILENCE_OF_TESTS,
+        |line| {
+            results.push_str(line);
+            results.push('\n');
+            false
+        },
+    )?;
     match end {
         End::Exited(status) if status.success() => Ok(Ok(results)),
         _ => {
             let last = results.lines().last().unwrap_or_default();
-            Err(format!("the program that checks the facts: {end:?}; the last line that it printed: {last}").into())
+            Err(format!(
+                "the program that checks the facts: {end:?}; the last line that it printed: {last}"
+            )
+            .into())
         }
     }
 }

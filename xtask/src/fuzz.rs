@@ -24,7 +24,10 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seconds: 300, targets: Vec::new() }
+        Self {
+            seconds: 300,
+            targets: Vec::new(),
+        }
     }
 }
 
@@ -35,9 +38,17 @@ const TARGET_DIR: [&str; 2] = ["--target-dir", "target/fuzz"];
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let all = targets()?;
     if let Some(unknown) = options.targets.iter().find(|name| !all.contains(name)) {
-        return Err(format!("unknown target {unknown}, the targets are {}", all.join(", ")).into());
+        return Err(format!(
+            "unknown target {unknown}, the targets are {}",
+            all.join(", ")
+        )
+        .into());
     }
-    let chosen = if options.targets.is_empty() { all } else { options.targets.clone() };
+    let chosen = if options.targets.is_empty() {
+        all
+    } else {
+        options.targets.clone()
+    };
     let fuzzer = setup::cargo_tool("cargo-fuzz")?;
     process::must_succeed(command(&fuzzer, "build").args(TARGET_DIR))?;
     let seconds = (options.seconds / u64::try_from(chosen.len())?).max(1);
@@ -52,23 +63,29 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
 fn fuzz(fuzzer: &Path, name: &str, seconds: u64) -> Result<Summary, Error> {
     // Inputs that libFuzzer discovers are kept for the next run, outside the source tree.
     let corpus = workspace::target().join("fuzz-corpus").join(name);
-    let artifacts = workspace::target().join("fuzz-artifacts").join(name).join("");
+    let artifacts = workspace::target()
+        .join("fuzz-artifacts")
+        .join(name)
+        .join("");
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
     let seeds = workspace::root().join("verify/fuzz/seeds").join(name);
     let mut run = command(fuzzer, "run");
-    run.args(TARGET_DIR).arg("target").env("FUZZ_TARGET", name).args([&corpus, &seeds]).args([
-        "--",
-        "-print_final_stats=1",
-        "-timeout=60",
-    ]);
-    run.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}", artifacts.display()));
+    run.args(TARGET_DIR)
+        .arg("target")
+        .env("FUZZ_TARGET", name)
+        .args([&corpus, &seeds])
+        .args(["--", "-print_final_stats=1", "-timeout=60"]);
+    run.arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}", artifacts.display()));
     Ok(Summary::of_check(&format!("fuzz target {name}"), &mut run))
 }
 
 fn command(fuzzer: &Path, task: &str) -> Command {
     let mut command = Command::new(fuzzer);
-    command.current_dir(workspace::root()).args(["fuzz", task, "--sanitizer", "none"]);
+    command
+        .current_dir(workspace::root())
+        .args(["fuzz", task, "--sanitizer", "none"]);
     command
 }
 

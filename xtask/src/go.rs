@@ -55,7 +55,10 @@ pub(crate) fn test() -> Result<Summary, Error> {
 /// crash after it.
 pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
     if process::find("go").is_none() || std::env::consts::OS == "windows" {
-        return Ok(Summary::skipped("disturbed node plugins", "go is not installed, or this is Windows"));
+        return Ok(Summary::skipped(
+            "disturbed node plugins",
+            "go is not installed, or this is Windows",
+        ));
     }
     test::simulator()?;
     node_plugins::test(&["-run=TestARepeatedCall", "-timeout=60m", "-every-call"])
@@ -73,9 +76,21 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
             fs::remove_dir_all(&folder)?;
         }
         let mut daemon = Command::new(&daemon);
-        daemon.args(log()).arg(FAST).arg(NODE).arg(node(source)).arg(SOCKETS).arg(&folder);
+        daemon
+            .args(log())
+            .arg(FAST)
+            .arg(NODE)
+            .arg(node(source))
+            .arg(SOCKETS)
+            .arg(&folder);
         let daemon = Daemon::start(&mut daemon)?;
-        sum += calls_of(Command::new(client).arg("-dir").arg(&folder).arg(DRIVERS).arg(drivers()));
+        sum += calls_of(
+            Command::new(client)
+                .arg("-dir")
+                .arg(&folder)
+                .arg(DRIVERS)
+                .arg(drivers()),
+        );
         sum += example(source, module, &folder);
         sum += daemon.end();
     }
@@ -85,7 +100,13 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
 /// Writes the Go stubs of the control API of csi-proxy-sim, which git does not keep.
 pub(crate) fn generate_stubs() -> Result<(), Error> {
     let mut stubs = workspace::cargo();
-    process::must_succeed(stubs.args(["run", "--package", "csi-proxy-sim-client", "--example", "go_stubs"]))
+    process::must_succeed(stubs.args([
+        "run",
+        "--package",
+        "csi-proxy-sim-client",
+        "--example",
+        "go_stubs",
+    ]))
 }
 
 /// Tests the Go module for driver authors and its example. csi-proxy-sim has been built.
@@ -94,29 +115,44 @@ fn simtest() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     for module in ["sim/simtest", "sim/simtest/example"] {
         let mut go = Command::new("go");
-        go.current_dir(workspace::root().join(module)).args(["test", "-v", "-count=1", "."]);
-        sum += Summary::of_tests(go.env("CSI_PROXY_SIM", workspace::target().join("debug").join(windows::SIMULATOR)));
+        go.current_dir(workspace::root().join(module))
+            .args(["test", "-v", "-count=1", "."]);
+        sum += Summary::of_tests(go.env(
+            "CSI_PROXY_SIM",
+            workspace::target().join("debug").join(windows::SIMULATOR),
+        ));
     }
     Ok(sum)
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
-    let (daemon, simulator) = match windows::debug_daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
-        Ok(programs) => programs,
-        Err(windows::NoDaemon::NoCompiler(reason)) => {
-            return Ok(Summary::skipped("Go client over named pipes", &reason));
-        }
-        Err(windows::NoDaemon::Broken(error)) => return Ok(Summary::failed(&error)),
-    };
+    let (daemon, simulator) =
+        match windows::debug_daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
+            Ok(programs) => programs,
+            Err(windows::NoDaemon::NoCompiler(reason)) => {
+                return Ok(Summary::skipped("Go client over named pipes", &reason));
+            }
+            Err(windows::NoDaemon::Broken(error)) => return Ok(Summary::failed(&error)),
+        };
     let prefix = match (!on_windows).then(wine::Prefix::start).transpose() {
         Ok(prefix) => prefix,
         Err(reason) => return Ok(Summary::skipped("Go client over named pipes", &reason)),
     };
-    let program = |path: &Path| prefix.as_ref().map_or_else(|| Command::new(path), |prefix| prefix.command(path));
+    let program = |path: &Path| {
+        prefix
+            .as_ref()
+            .map_or_else(|| Command::new(path), |prefix| prefix.command(path))
+    };
     let mut sum = Summary::default();
     for (module, name) in CLIENTS {
         let client = build(source, module, name, "windows")?;
-        let served = Daemon::start(program(&simulator).args(log()).arg(FAST).arg(NODE).arg(node(source)))?;
+        let served = Daemon::start(
+            program(&simulator)
+                .args(log())
+                .arg(FAST)
+                .arg(NODE)
+                .arg(node(source)),
+        )?;
         sum += calls_of(program(&client).arg(DRIVERS).arg(drivers()));
         sum += served.end();
         if module == CLIENTS[0].0 {
@@ -138,7 +174,11 @@ fn calls_of(client: &mut Command) -> Summary {
 /// Returns the flags that let the daemon log to a file, apart from the client's output.
 fn log() -> [String; 3] {
     let file = workspace::target().join("go/daemon.log");
-    ["-logtostderr=false".into(), "-v=5".into(), format!("-log_file={}", file.display())]
+    [
+        "-logtostderr=false".into(),
+        "-v=5".into(),
+        format!("-log_file={}", file.display()),
+    ]
 }
 
 /// Returns the description of the simulated node for which the client is written.
@@ -154,29 +194,49 @@ fn drivers() -> PathBuf {
 /// Runs the example for driver authors, which counts as one test.
 fn example(source: &Path, module: &str, sockets: &Path) -> Summary {
     let mut go = Command::new("go");
-    go.current_dir(source).args(["run", "-modfile", module, "./example"]).arg(sockets);
+    go.current_dir(source)
+        .args(["run", "-modfile", module, "./example"])
+        .arg(sockets);
     Summary::of_check("the example in Go", &mut go)
 }
 
 /// Returns the daemon's default working directory, which kubelet creates on a node.
 fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
     let path = r"C:\var\lib\kubelet";
-    prefix.map_or_else(|| path.into(), |prefix| prefix.drive_c().join("var/lib/kubelet"))
+    prefix.map_or_else(
+        || path.into(),
+        |prefix| prefix.drive_c().join("var/lib/kubelet"),
+    )
 }
 
 /// Runs the client's own unit tests.
 fn own_tests(source: &Path, module: &str) -> Summary {
     let mut go = Command::new("go");
-    Summary::of_tests(go.current_dir(source).args(["test", "-v", "-count=1", "-modfile", module, "."]))
+    Summary::of_tests(
+        go.current_dir(source)
+            .args(["test", "-v", "-count=1", "-modfile", module, "."]),
+    )
 }
 
 /// Builds a client.
 fn build(source: &Path, module: &str, name: &str, system: &str) -> Result<PathBuf, Error> {
     let suffix = if system == "windows" { ".exe" } else { "" };
-    let client = workspace::target().join("go").join(format!("client-{name}{suffix}"));
+    let client = workspace::target()
+        .join("go")
+        .join(format!("client-{name}{suffix}"));
     let mut go = Command::new("go");
-    go.current_dir(source).args(["build", "-modfile", module, "-o"]).arg(&client).arg(".");
-    go.env("CGO_ENABLED", "0").env("GOOS", system).env("GOARCH", if system == "windows" { "amd64" } else { native() });
+    go.current_dir(source)
+        .args(["build", "-modfile", module, "-o"])
+        .arg(&client)
+        .arg(".");
+    go.env("CGO_ENABLED", "0").env("GOOS", system).env(
+        "GOARCH",
+        if system == "windows" {
+            "amd64"
+        } else {
+            native()
+        },
+    );
     process::must_succeed(&mut go).map(|()| client)
 }
 
@@ -192,7 +252,12 @@ fn native() -> &'static str {
 /// Builds the client of deployed drivers for Windows.
 pub(crate) fn pinned_client() -> Result<PathBuf, Error> {
     let (module, name) = CLIENTS[0];
-    build(&workspace::root().join("verify/go-client"), module, name, "windows")
+    build(
+        &workspace::root().join("verify/go-client"),
+        module,
+        name,
+        "windows",
+    )
 }
 
 /// A running daemon.
@@ -202,7 +267,9 @@ impl Daemon {
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         println!("$ {} &", process::typed(command));
         // The client reports a daemon that fails.
-        Ok(Self(KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?)))
+        Ok(Self(KillOnDrop(
+            command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?,
+        )))
     }
 
     /// Kills the daemon. A daemon that has exited before is a failure, even if the client has not
@@ -210,7 +277,9 @@ impl Daemon {
     pub(crate) fn end(mut self) -> Summary {
         match self.0.0.try_wait() {
             Ok(None) => Summary::default(),
-            Ok(Some(status)) => Summary::failed(&format!("the daemon exited with {status} before it was killed")),
+            Ok(Some(status)) => Summary::failed(&format!(
+                "the daemon exited with {status} before it was killed"
+            )),
             Err(error) => Summary::failed(&format!("cannot wait for the daemon: {error}")),
         }
     }

@@ -40,12 +40,18 @@ pub(crate) fn run() -> Result<bool, Error> {
 fn breaches() -> Result<Vec<String>, Error> {
     let packages = workspace::metadata()?;
     let packages = packages.workspace_packages();
-    let roots: Vec<&Path> =
-        packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.as_std_path()).collect();
+    let roots: Vec<&Path> = packages
+        .iter()
+        .flat_map(|package| &package.targets)
+        .map(|target| target.src_path.as_std_path())
+        .collect();
     let root = workspace::root();
     let mut breaches = crate_deps::breaches(&crate_deps::dependencies(&packages)?);
     breaches.extend(publish::breaches(&packages));
-    breaches.extend(undescribed(&packages, &fs::read_to_string(root.join(DEPENDENCIES))?));
+    breaches.extend(undescribed(
+        &packages,
+        &fs::read_to_string(root.join(DEPENDENCIES))?,
+    ));
     let sources = sources()?;
     breaches.extend(layers::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
@@ -63,30 +69,43 @@ const DEPENDENCIES: &str = "docs/dependencies.md";
 
 /// Returns a breach for each dependency on another project that its page does not name.
 fn undescribed(packages: &[&Package], page: &str) -> BTreeSet<String> {
-    let theirs = packages.iter().flat_map(|package| &package.dependencies).filter(|found| found.path.is_none());
+    let theirs = packages
+        .iter()
+        .flat_map(|package| &package.dependencies)
+        .filter(|found| found.path.is_none());
     let missing = theirs.filter(|found| !page.contains(&format!("`{}`", found.name)));
-    missing.map(|found| format!("{DEPENDENCIES}: does not say why {} is there", found.name)).collect()
+    missing
+        .map(|found| format!("{DEPENDENCIES}: does not say why {} is there", found.name))
+        .collect()
 }
 
 /// Reads the tree's sources, manifests and documents.
 fn sources() -> Result<Vec<Source>, Error> {
-    let files = workspace::files().ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
+    let files = workspace::files()
+        .ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
     let checked = |file: &PathBuf| {
         let extension = file.extension().and_then(|extension| extension.to_str());
-        ["rs", "toml", "md", "go"].iter().any(|known| extension == Some(known))
+        ["rs", "toml", "md", "go"]
+            .iter()
+            .any(|known| extension == Some(known))
     };
     let read = |path: PathBuf| {
         // A file that was removed without `git rm` is still listed.
         let text = fs::read_to_string(workspace::root().join(&path)).ok()?;
         // On Windows, git may have changed the ends of lines.
-        Some(Source { path, text: text.replace("\r\n", "\n") })
+        Some(Source {
+            path,
+            text: text.replace("\r\n", "\n"),
+        })
     };
     Ok(files.into_iter().filter(checked).filter_map(read).collect())
 }
 
 impl Source {
     fn is_rust(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension == "rs")
+        self.path
+            .extension()
+            .is_some_and(|extension| extension == "rs")
     }
 
     /// Formats a breach on a line, counted from 1.
@@ -114,12 +133,20 @@ mod tests {
     #[test]
     fn a_dependency_without_a_reason_is_detected() {
         let metadata = crate::workspace::metadata().expect("cargo metadata");
-        let page = std::fs::read_to_string(crate::workspace::root().join(super::DEPENDENCIES)).expect("the page");
-        let breaches = super::undescribed(&metadata.workspace_packages(), &page.replace("`tokio`", ""));
-        assert_eq!(breaches.into_iter().collect::<Vec<_>>(), ["docs/dependencies.md: does not say why tokio is there"]);
+        let page = std::fs::read_to_string(crate::workspace::root().join(super::DEPENDENCIES))
+            .expect("the page");
+        let breaches =
+            super::undescribed(&metadata.workspace_packages(), &page.replace("`tokio`", ""));
+        assert_eq!(
+            breaches.into_iter().collect::<Vec<_>>(),
+            ["docs/dependencies.md: does not say why tokio is there"]
+        );
     }
 
     pub(super) fn source(path: &str, text: &str) -> Source {
-        Source { path: Path::new(path).to_path_buf(), text: text.to_owned() }
+        Source {
+            path: Path::new(path).to_path_buf(),
+            text: text.to_owned(),
+        }
     }
 }

@@ -50,5 +50,9 @@ fn main() -> ExitCode {
             false
         }
     };
-    if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if succeeded {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

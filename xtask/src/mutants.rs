@@ -24,14 +24,19 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { jobs: 2, files: Vec::new() }
+        Self {
+            jobs: 2,
+            files: Vec::new(),
+        }
     }
 }
 
 /// Runs cargo-mutants, which takes an hour on two processors and counts as one test.
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let mut mutants = std::process::Command::new(setup::cargo_tool("cargo-mutants")?);
-    mutants.current_dir(workspace::root()).args(["mutants", "--package", PACKAGE, "--no-shuffle"]);
+    mutants
+        .current_dir(workspace::root())
+        .args(["mutants", "--package", PACKAGE, "--no-shuffle"]);
     mutants.args(["--timeout", TIMEOUT, "--jobs", &options.jobs.to_string()]);
     mutants.arg("--output").arg(workspace::target());
     mutants.args(options.files.iter().flat_map(|file| ["--file", file]));

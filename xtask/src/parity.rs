@@ -40,7 +40,9 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         return skipped("both programs would serve pipes of the same names");
     }
     let Some(reference) = build_go_program()? else {
-        return skipped("the Go program cannot be built: go is missing, or its modules cannot be downloaded");
+        return skipped(
+            "the Go program cannot be built: go is missing, or its modules cannot be downloaded",
+        );
     };
     let own = match windows::daemon() {
         Ok(own) => own,
@@ -55,10 +57,24 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
     let mut build = workspace::cargo();
     process::must_succeed(build.args(["build", "--bin", "parity"]))?;
     let mut parity = Command::new(workspace::target().join("debug/parity"));
-    parity.args(["--calls", &calls.to_string()]).args(seed.map(|seed| format!("--seed={seed}")));
-    parity.arg("--wine").arg(own_prefix.loader()).arg("--client").arg(client);
-    parity.arg("--go-prefix").arg(go_prefix.folder()).arg("--go-program").arg(reference);
-    parity.arg("--own-prefix").arg(own_prefix.folder()).arg("--own-program").arg(own);
+    parity
+        .args(["--calls", &calls.to_string()])
+        .args(seed.map(|seed| format!("--seed={seed}")));
+    parity
+        .arg("--wine")
+        .arg(own_prefix.loader())
+        .arg("--client")
+        .arg(client);
+    parity
+        .arg("--go-prefix")
+        .arg(go_prefix.folder())
+        .arg("--go-program")
+        .arg(reference);
+    parity
+        .arg("--own-prefix")
+        .arg(own_prefix.folder())
+        .arg("--own-program")
+        .arg(own);
     Ok(Summary::of_tests(own_prefix.enter(&mut parity)))
 }
 
@@ -77,11 +93,16 @@ pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
     fs::create_dir_all(&folder)?;
     let program = folder.join("csi-proxy-go.exe");
     let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("verify/go-program")).args(["build", "-o"]).arg(&program);
+    go.current_dir(workspace::root().join("verify/go-program"))
+        .args(["build", "-o"])
+        .arg(&program);
     if let Some(overlay) = library_for_wine(&folder)? {
         go.arg("-overlay").arg(overlay);
     }
-    go.arg(GO_PROGRAM).env("CGO_ENABLED", "0").env("GOOS", "windows").env("GOARCH", "amd64");
+    go.arg(GO_PROGRAM)
+        .env("CGO_ENABLED", "0")
+        .env("GOOS", "windows")
+        .env("GOARCH", "amd64");
     Ok(process::succeeds(go.env("GOFLAGS", "-mod=readonly"))?.then_some(program))
 }
 
@@ -93,7 +114,8 @@ pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
 /// the library take the older way.
 fn library_for_wine(folder: &Path) -> Result<Option<PathBuf>, Error> {
     const CONDITION: &str = "if TestDeleteatFallback {";
-    let library = process::output(Command::new("go").args(["env", "GOROOT"])).ok_or("go env GOROOT failed")?;
+    let library = process::output(Command::new("go").args(["env", "GOROOT"]))
+        .ok_or("go env GOROOT failed")?;
     let source = Path::new(&library).join("src/internal/syscall/windows/at_windows.go");
     let text = fs::read_to_string(&source).unwrap_or_default();
     if !text.contains(CONDITION) {
@@ -101,7 +123,8 @@ fn library_for_wine(folder: &Path) -> Result<Option<PathBuf>, Error> {
     }
     let (changed, overlay) = (folder.join("at_windows.go"), folder.join("overlay.json"));
     fs::write(&changed, text.replace(CONDITION, "if true {"))?;
-    let replaced = serde_json::json!({"Replace": {source.to_string_lossy(): changed.to_string_lossy()}});
+    let replaced =
+        serde_json::json!({"Replace": {source.to_string_lossy(): changed.to_string_lossy()}});
     fs::write(&overlay, replaced.to_string())?;
     Ok(Some(overlay))
 }

@@ -28,7 +28,11 @@ pub(crate) fn succeeds(command: &mut Command) -> io::Result<bool> {
 
 /// Runs a command as [`succeeds`] does. A command that fails is an error.
 pub(crate) fn must_succeed(command: &mut Command) -> Result<(), Error> {
-    if succeeds(command)? { Ok(()) } else { Err(format!("`{}` failed", typed(command)).into()) }
+    if succeeds(command)? {
+        Ok(())
+    } else {
+        Err(format!("`{}` failed", typed(command)).into())
+    }
 }
 
 /// How a program ended.
@@ -61,7 +65,11 @@ fn stream_within(
 ) -> io::Result<End> {
     print(command);
     let (reader, writer) = io::pipe()?;
-    let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()?;
     // The command owns two write ends of the pipe. The reader sees its end only after they are
     // closed.
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -107,8 +115,16 @@ fn stream_within(
 /// Runs a program and returns its standard output without the final newline, or `None` if the
 /// program fails.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| {
+        String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned()
+    })
 }
 
 /// A running program, which is killed when this is dropped.
@@ -134,9 +150,16 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 /// Formats a command as one would type it, without its environment.
 pub(crate) fn typed(command: &Command) -> String {
     let program = command.get_program();
-    let program = if std::env::var_os("CARGO").as_deref() == Some(program) { "cargo".as_ref() } else { program };
+    let program = if std::env::var_os("CARGO").as_deref() == Some(program) {
+        "cargo".as_ref()
+    } else {
+        program
+    };
     let words = std::iter::once(program).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Prints a command as one would type it.
@@ -161,24 +184,39 @@ mod tests {
 
     #[test]
     fn a_process_left_behind_does_not_delay_the_result() {
-        let Some((end, lines)) = run("echo one; (sleep 9; echo 3) & echo two >&2; exit 3", [SILENCE_OF_TESTS; 2])
-        else {
-            println!("skipped: a_process_left_behind_does_not_delay_the_result: sh is not on the PATH");
+        let Some((end, lines)) = run(
+            "echo one; (sleep 9; echo 3) & echo two >&2; exit 3",
+            [SILENCE_OF_TESTS; 2],
+        ) else {
+            println!(
+                "skipped: a_process_left_behind_does_not_delay_the_result: sh is not on the PATH"
+            );
             return;
         };
-        assert!(matches!(end, End::Exited(status) if status.code() == Some(3)), "{end:?}");
+        assert!(
+            matches!(end, End::Exited(status) if status.code() == Some(3)),
+            "{end:?}"
+        );
         assert_eq!(lines, ["one", "two"]);
     }
 
     #[test]
     fn a_program_that_hangs_is_killed_and_sooner_after_its_result() {
         let (long, short) = (Duration::from_mins(1), Duration::from_millis(1));
-        for (script, limits) in [("exec sleep 50", [short, long]), ("echo result; exec sleep 50", [long, short])] {
+        for (script, limits) in [
+            ("exec sleep 50", [short, long]),
+            ("echo result; exec sleep 50", [long, short]),
+        ] {
             let Some((end, _)) = run(script, limits) else {
-                println!("skipped: a_program_that_hangs_is_killed_and_sooner_after_its_result: sh is not on the PATH");
+                println!(
+                    "skipped: a_program_that_hangs_is_killed_and_sooner_after_its_result: sh is not on the PATH"
+                );
                 return;
             };
-            assert!(matches!(end, End::Killed(limit) if limit == short), "{end:?}");
+            assert!(
+                matches!(end, End::Killed(limit) if limit == short),
+                "{end:?}"
+            );
         }
     }
 }

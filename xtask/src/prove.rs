@@ -16,6 +16,16 @@ pub(crate) struct Options {
 /// Runs the program `prove`, which counts as one test.
 pub(crate) fn run(options: &Options) -> Summary {
     let mut cargo = workspace::cargo();
-    cargo.args(["run", "--release", "--package", "csi-proxy-simtest", "--bin", "prove", "--"]).args(&options.arguments);
+    cargo
+        .args([
+            "run",
+            "--release",
+            "--package",
+            "csi-proxy-simtest",
+            "--bin",
+            "prove",
+            "--",
+        ])
+        .args(&options.arguments);
     Summary::of_check("prove", &mut cargo)
 }

@@ -57,7 +57,12 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
     }
-    let is_wanted = |platform: &&Platform| options.platform.as_ref().is_none_or(|name| name == platform.name);
+    let is_wanted = |platform: &&Platform| {
+        options
+            .platform
+            .as_ref()
+            .is_none_or(|name| name == platform.name)
+    };
     let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
     let mut sum = Summary::default();
     if let Some(given) = &options.programs {
@@ -84,10 +89,17 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     if !sum.is_success() {
         return Ok(sum);
     }
-    let sums = names_in(&folder())?.into_iter().map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
-    fs::write(folder().join("SHA256SUMS"), sums.collect::<Result<String, Error>>()?)?;
+    let sums = names_in(&folder())?
+        .into_iter()
+        .map(|name| Ok(format!("{}  {name}\n", sha256(&folder().join(&name))?)));
+    fs::write(
+        folder().join("SHA256SUMS"),
+        sums.collect::<Result<String, Error>>()?,
+    )?;
     if options.twice {
-        sum += Summary::of_step("the same release in another folder", || rebuild_elsewhere(options));
+        sum += Summary::of_step("the same release in another folder", || {
+            rebuild_elsewhere(options)
+        });
     }
     Ok(sum)
 }
@@ -95,7 +107,10 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
 /// Packages the crates that are published on crates.io.
 fn crates() -> Result<Summary, Error> {
     for archive in checks::package()? {
-        fs::copy(&archive, folder().join(archive.file_name().unwrap_or_default()))?;
+        fs::copy(
+            &archive,
+            folder().join(archive.file_name().unwrap_or_default()),
+        )?;
     }
     Ok(Summary::passed())
 }
@@ -107,12 +122,26 @@ fn go_module() -> Result<Summary, Error> {
     go::generate_stubs()?;
     let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
-    let unpack = "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
+    let unpack =
+        "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
         cp -r simcontrol ../../LICENSE \"$0\"";
     let mut sh = Command::new("sh");
-    process::must_succeed(sh.current_dir(workspace::root().join("sim/simtest")).args(["-c", unpack]).arg(&module))?;
-    tar(&staging().join("go"), &folder().join(format!("{NAME}.tar.gz")), "0")?;
-    Ok(Summary::of_check("the Go module", Command::new("go").current_dir(module).args(["vet", "./..."])))
+    process::must_succeed(
+        sh.current_dir(workspace::root().join("sim/simtest"))
+            .args(["-c", unpack])
+            .arg(&module),
+    )?;
+    tar(
+        &staging().join("go"),
+        &folder().join(format!("{NAME}.tar.gz")),
+        "0",
+    )?;
+    Ok(Summary::of_check(
+        "the Go module",
+        Command::new("go")
+            .current_dir(module)
+            .args(["vet", "./..."]),
+    ))
 }
 
 /// Returns the part of CHANGELOG.md on this version, or on unreleased changes, and with what the
@@ -120,32 +149,57 @@ fn go_module() -> Result<Summary, Error> {
 fn notes() -> Result<String, Error> {
     let (version, number) = (workspace::version()?, number()?);
     let changes = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
-    let after = |title: &str| changes.split_once(&format!("\n## [{title}]"))?.1.split_once('\n');
+    let after = |title: &str| {
+        changes
+            .split_once(&format!("\n## [{title}]"))?
+            .1
+            .split_once('\n')
+    };
     let section = |title: &str| Some(after(title)?.1.split("\n## [").next()?.trim());
-    let section = section(&number).or_else(|| section("Unreleased")).ok_or("CHANGELOG.md has no section")?;
+    let section = section(&number)
+        .or_else(|| section("Unreleased"))
+        .ok_or("CHANGELOG.md has no section")?;
     let compilers = programs::compilers().ok_or("no versions of the compilers")?;
-    Ok(format!("# csi-proxy {version}\n\n{section}\n\n### Built with\n\n```\n{compilers}\n```\n"))
+    Ok(format!(
+        "# csi-proxy {version}\n\n{section}\n\n### Built with\n\n```\n{compilers}\n```\n"
+    ))
 }
 
 /// The version without the commit: a tag of an image must not contain a plus sign.
 fn number() -> Result<String, Error> {
-    Ok(workspace::version()?.split('+').next().unwrap_or_default().to_owned())
+    Ok(workspace::version()?
+        .split('+')
+        .next()
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// Returns the names of the files and folders in a folder, in order.
 fn names_in(folder: &Path) -> io::Result<BTreeSet<String>> {
-    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
 }
 
 fn sha256(file: &Path) -> Result<String, Error> {
-    let line = process::output(Command::new("sha256sum").arg("--zero").arg(file)).ok_or("sha256sum failed")?;
-    Ok(line.split_whitespace().next().unwrap_or_default().to_owned())
+    let line = process::output(Command::new("sha256sum").arg("--zero").arg(file))
+        .ok_or("sha256sum failed")?;
+    Ok(line
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// Returns the time of the commit, such as `2026-11-26T18:37:00Z`. All times in the release are
 /// this time.
 fn commit_time() -> Result<String, Error> {
-    let time = workspace::git(&["log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%cd"]);
+    let time = workspace::git(&[
+        "log",
+        "-1",
+        "--date=format-local:%Y-%m-%dT%H:%M:%SZ",
+        "--format=%cd",
+    ]);
     time.ok_or_else(|| "a release is made from a git checkout".into())
 }
 
@@ -153,8 +207,21 @@ fn commit_time() -> Result<String, Error> {
 /// a `.tar.gz`.
 fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
     let mut tar = Command::new("tar");
-    tar.args(["--format=ustar", "--sort=name", "--numeric-owner", "--mode=755", "--owner", owner, "--group", owner]);
-    tar.arg(format!("--mtime={}", commit_time()?)).arg("-acf").arg(archive).arg("-C").arg(contents);
+    tar.args([
+        "--format=ustar",
+        "--sort=name",
+        "--numeric-owner",
+        "--mode=755",
+        "--owner",
+        owner,
+        "--group",
+        owner,
+    ]);
+    tar.arg(format!("--mtime={}", commit_time()?))
+        .arg("-acf")
+        .arg(archive)
+        .arg("-C")
+        .arg(contents);
     process::must_succeed(tar.args(names_in(contents)?))
 }
 
@@ -165,14 +232,30 @@ fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
         ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
     let clone = workspace::target().join("another/folder/for-the-same-release");
     let mut sh = Command::new("sh");
-    sh.args(["-c", SCRIPT]).args([&workspace::root(), &clone, &setup::tools()]);
-    sh.args(options.platform.iter().map(|name| format!("--platform={name}")));
-    sh.env_remove("CARGO_TARGET_DIR").env("CARGO_HOME", clone.join("target/cargo"));
-    sh.envs([("TZ", "Asia/Kolkata"), ("LC_ALL", "C.UTF-8"), ("CARGO_BUILD_JOBS", "1")]);
+    sh.args(["-c", SCRIPT])
+        .args([&workspace::root(), &clone, &setup::tools()]);
+    sh.args(
+        options
+            .platform
+            .iter()
+            .map(|name| format!("--platform={name}")),
+    );
+    sh.env_remove("CARGO_TARGET_DIR")
+        .env("CARGO_HOME", clone.join("target/cargo"));
+    sh.envs([
+        ("TZ", "Asia/Kolkata"),
+        ("LC_ALL", "C.UTF-8"),
+        ("CARGO_BUILD_JOBS", "1"),
+    ]);
     process::must_succeed(&mut sh)?;
     let mut diff = Command::new("diff");
-    diff.arg("--recursive").arg(folder()).arg(clone.join("dist/release"));
-    Ok(Summary::of_check("the same release in another folder", &mut diff))
+    diff.arg("--recursive")
+        .arg(folder())
+        .arg(clone.join("dist/release"));
+    Ok(Summary::of_check(
+        "the same release in another folder",
+        &mut diff,
+    ))
 }
 
 #[cfg(test)]

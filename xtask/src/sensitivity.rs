@@ -7,7 +7,15 @@ use crate::workspace;
 /// Runs the program. Each patch counts as one test.
 pub(crate) fn run() -> Summary {
     if workspace::files().is_none() {
-        return Summary::skipped("sensitivity", "git copies the tree, and this is not a git checkout");
+        return Summary::skipped(
+            "sensitivity",
+            "git copies the tree, and this is not a git checkout",
+        );
     }
-    Summary::of_compiling_tests(workspace::cargo().args(["run", "--quiet", "--package", "csi-proxy-sensitivity"]))
+    Summary::of_compiling_tests(workspace::cargo().args([
+        "run",
+        "--quiet",
+        "--package",
+        "csi-proxy-sensitivity",
+    ]))
 }

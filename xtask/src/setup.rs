@@ -38,7 +38,8 @@ const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-config
 pub(crate) fn for_tests() {
     if std::env::consts::OS != "windows" {
         let mut groups: Vec<_> = PROGRAMS.into_iter().map(missing_packages).collect();
-        if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none() {
+        if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none()
+        {
             groups.push(vec!["python3-venv"]);
         }
         report(install_debian_packages(groups));
@@ -52,7 +53,11 @@ pub(crate) fn for_tests() {
 pub(crate) fn for_windows_programs(packages: Vec<&'static str>) {
     if std::env::consts::OS != "windows" {
         let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
-        report(install_debian_packages(vec![linker, windows::missing_packages(), packages]));
+        report(install_debian_packages(vec![
+            linker,
+            windows::missing_packages(),
+            packages,
+        ]));
     }
 }
 
@@ -62,7 +67,9 @@ pub(crate) fn for_releases() {
 }
 
 fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
-    let missing = programs.iter().filter(|(program, _)| process::find(program).is_none());
+    let missing = programs
+        .iter()
+        .filter(|(program, _)| process::find(program).is_none());
     missing.map(|(_, package)| *package).collect()
 }
 
@@ -86,14 +93,25 @@ fn install_debian_packages(mut groups: Vec<Vec<&str>>) -> Result<(), Error> {
     };
     let apt = |arguments: &[&str]| {
         let mut command = Command::new(apt_get[0]);
-        command.args(&apt_get[1..]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+            .args(&apt_get[1..])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
         process::succeeds(&mut command)
     };
     // If the index cannot be fetched, an installation fails and is reported.
     apt(&["update", "-qq"])?;
     for packages in groups {
-        if !apt(&[&["install", "-qq", "-y", "--no-install-recommends"], &packages[..]].concat())? {
-            println!("some tests will be skipped: apt-get cannot install {}", packages.join(" "));
+        if !apt(&[
+            &["install", "-qq", "-y", "--no-install-recommends"],
+            &packages[..],
+        ]
+        .concat())?
+        {
+            println!(
+                "some tests will be skipped: apt-get cannot install {}",
+                packages.join(" ")
+            );
         }
     }
     Ok(())
@@ -112,28 +130,51 @@ fn apt_get() -> Option<&'static [&'static str]> {
 
 /// Returns the Python interpreter that has the packages of the Python client, if it is installed.
 pub(crate) fn python() -> Option<PathBuf> {
-    let python = python_folder("python-client").join(format!("python{}", std::env::consts::EXE_SUFFIX));
+    let python =
+        python_folder("python-client").join(format!("python{}", std::env::consts::EXE_SUFFIX));
     python.is_file().then_some(python)
 }
 
 /// Returns the folder of the programs of an environment.
 fn python_folder(name: &str) -> PathBuf {
-    tools().join(name).join(if std::env::consts::OS == "windows" { "Scripts" } else { "bin" })
+    tools()
+        .join(name)
+        .join(if std::env::consts::OS == "windows" {
+            "Scripts"
+        } else {
+            "bin"
+        })
 }
 
 /// Returns the folder of the programs in the Python packages that `verify/<name>/requirements.txt`
 /// lists, after installing those that are missing.
 pub(crate) fn python_programs(name: &str) -> Result<PathBuf, Error> {
-    let requirements = workspace::root().join("verify").join(name).join("requirements.txt");
+    let requirements = workspace::root()
+        .join("verify")
+        .join(name)
+        .join("requirements.txt");
     let wanted = fs::read_to_string(&requirements)?;
     let (folder, programs) = (tools().join(name), python_folder(name));
     let stamp = folder.join("requirements.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(programs);
     }
-    process::must_succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    process::must_succeed(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&folder),
+    )?;
     let mut pip = Command::new(programs.join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:", "-r"]).arg(&requirements);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "-r",
+    ])
+    .arg(&requirements);
     if let Err(error) = process::must_succeed(&mut pip) {
         fs::remove_dir_all(&folder)?;
         return Err(error);
@@ -162,7 +203,15 @@ fn install_promtool() -> Result<(), Error> {
     fs::create_dir_all(&folder)?;
     let mut download = Command::new("apt-get");
     // The user _apt, as which root downloads otherwise, may not write to the folder.
-    download.args(["-qq", "-o", "APT::Sandbox::User=root", "download", "prometheus"]).current_dir(&folder);
+    download
+        .args([
+            "-qq",
+            "-o",
+            "APT::Sandbox::User=root",
+            "download",
+            "prometheus",
+        ])
+        .current_dir(&folder);
     let script = "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb";
     process::must_succeed(&mut download)?;
     process::must_succeed(Command::new("sh").args(["-c", script]).current_dir(&folder))
@@ -171,22 +220,38 @@ fn install_promtool() -> Result<(), Error> {
 /// The programs of which a debug build is installed, in less than half the time, with these
 /// optional features alone. The first one writes into each program of a release, so it has a
 /// version.
-const SMALL: [(&str, &str); 3] = [("cargo-auditable@0.7.7", ""), ("cargo-deny", ""), ("mdbook", "search")];
+const SMALL: [(&str, &str); 3] = [
+    ("cargo-auditable@0.7.7", ""),
+    ("cargo-deny", ""),
+    ("mdbook", "search"),
+];
 
 /// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if
 /// it is missing.
 pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
-    let small = SMALL.iter().find(|(small, _)| small.split('@').next() == Some(name));
-    let (package, features) = small.map_or((name, None), |(package, features)| (*package, Some(*features)));
+    let small = SMALL
+        .iter()
+        .find(|(small, _)| small.split('@').next() == Some(name));
+    let (package, features) = small.map_or((name, None), |(package, features)| {
+        (*package, Some(*features))
+    });
     // A program that was installed with other features, or in another version, is not taken.
-    let folder = tools().join(if package == name { features.unwrap_or_default() } else { package });
-    let installed = folder.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let folder = tools().join(if package == name {
+        features.unwrap_or_default()
+    } else {
+        package
+    });
+    let installed = folder
+        .join("bin")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     let found = process::find(name).filter(|_| package == name);
     if let Some(found) = found.or_else(|| installed.is_file().then(|| installed.clone())) {
         return Ok(found);
     }
     let mut install = workspace::cargo();
-    install.args(["install", "--locked", "--quiet", package, "--root"]).arg(&folder);
+    install
+        .args(["install", "--locked", "--quiet", package, "--root"])
+        .arg(&folder);
     if let Some(features) = features {
         install.args(["--no-default-features", "--debug", "--features", features]);
     }
@@ -195,7 +260,10 @@ pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
 
 /// Programs in Go. A version of its own is used, as newer linters report more.
 const GO_TOOLS: [(&str, &str); 3] = [
-    ("actionlint", "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"),
+    (
+        "actionlint",
+        "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12",
+    ),
     ("helm", "helm.sh/helm/v4/cmd/helm@v4.3.1"),
     ("oras", "oras.land/oras/cmd/oras@v1.3.6"),
 ];
@@ -210,7 +278,15 @@ pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
     if process::find("go").is_none() {
         return Err("go is not installed".into());
     }
-    let (_, module) = GO_TOOLS.iter().find(|(known, _)| *known == name).ok_or("an unknown program")?;
+    let (_, module) = GO_TOOLS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or("an unknown program")?;
     let mut go = Command::new("go");
-    process::must_succeed(go.args(["install", module]).env("GOBIN", &folder).env("GOFLAGS", "")).map(|()| program)
+    process::must_succeed(
+        go.args(["install", module])
+            .env("GOBIN", &folder)
+            .env("GOFLAGS", ""),
+    )
+    .map(|()| program)
 }

@@ -37,7 +37,15 @@ pub(crate) fn run(options: &Options) -> Summary {
     }
     let mut cargo = workspace::cargo();
     // The test runs csi-proxy-sim, which cargo builds with the tests of its own package.
-    cargo.args(["test", "--release", "--workspace", "--test", TARGET, "--test", test::SIMULATOR_TEST]);
+    cargo.args([
+        "test",
+        "--release",
+        "--workspace",
+        "--test",
+        TARGET,
+        "--test",
+        test::SIMULATOR_TEST,
+    ]);
     test_programs::run("soak", &mut cargo, |program| {
         let mut command = Command::new(&program.file);
         command.env(SECONDS, &seconds);
@@ -47,7 +55,13 @@ pub(crate) fn run(options: &Options) -> Summary {
 
 /// Runs the soak test on this machine and as a Windows program.
 pub(crate) fn both() -> Summary {
-    let mut sum = run(&Options { seconds: SECONDS_OF_VERIFY, windows: false });
-    sum += run(&Options { seconds: SECONDS_OF_VERIFY, windows: true });
+    let mut sum = run(&Options {
+        seconds: SECONDS_OF_VERIFY,
+        windows: false,
+    });
+    sum += run(&Options {
+        seconds: SECONDS_OF_VERIFY,
+        windows: true,
+    });
     sum
 }

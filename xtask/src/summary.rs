@@ -19,7 +19,10 @@ pub(crate) struct Skip {
 
 impl Skip {
     pub(crate) fn new(name: &str, reason: &str) -> Self {
-        Self { name: name.into(), reason: reason.into() }
+        Self {
+            name: name.into(),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -34,7 +37,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.into(), output: Vec::new() }
+        Self {
+            name: name.into(),
+            output: Vec::new(),
+        }
     }
 }
 
@@ -62,17 +68,26 @@ const REPEATED_LINES: usize = 40;
 impl Summary {
     /// One passed test or check.
     pub(crate) fn passed() -> Self {
-        Self { passed: 1, ..Self::default() }
+        Self {
+            passed: 1,
+            ..Self::default()
+        }
     }
 
     /// One skipped test or check.
     pub(crate) fn skipped(name: &str, reason: &str) -> Self {
-        Self { skipped: vec![Skip::new(name, reason)], ..Self::default() }
+        Self {
+            skipped: vec![Skip::new(name, reason)],
+            ..Self::default()
+        }
     }
 
     /// One failed test, check or command.
     pub(crate) fn failed(name: &str) -> Self {
-        Self { failed: vec![Failure::new(name)], ..Self::default() }
+        Self {
+            failed: vec![Failure::new(name)],
+            ..Self::default()
+        }
     }
 
     /// The result of a task that counts as one check and has printed why it failed.
@@ -94,11 +109,20 @@ impl Summary {
         let why = match end {
             Ok(End::Exited(status)) if status.success() => return Self::passed(),
             Ok(End::Exited(status)) => format!("`{}` ended with {status}", process::typed(command)),
-            Ok(End::Killed(limit)) => format!("`{}` printed nothing for {limit:?}", process::typed(command)),
+            Ok(End::Killed(limit)) => format!(
+                "`{}` printed nothing for {limit:?}",
+                process::typed(command)
+            ),
             Err(error) => format!("`{}`: {error}", process::typed(command)),
         };
         let output = output.split_off(output.len().saturating_sub(REPEATED_LINES));
-        Self { failed: vec![Failure { name: format!("{name}: {why}"), output }], ..Self::default() }
+        Self {
+            failed: vec![Failure {
+                name: format!("{name}: {why}"),
+                output,
+            }],
+            ..Self::default()
+        }
     }
 
     /// Runs a program and reads the results that it prints.
@@ -119,7 +143,9 @@ impl Summary {
 
     fn read(command: &mut Command, longest_silence: Duration, ends_with_result: bool) -> Self {
         let mut output = test_output::Reader::default();
-        match process::stream(command, longest_silence, |line| output.line(line) && ends_with_result) {
+        match process::stream(command, longest_silence, |line| {
+            output.line(line) && ends_with_result
+        }) {
             Ok(end) => output.summary(&process::typed(command), &end),
             Err(error) => Self::failed(&format!("`{}`: {error}", process::typed(command))),
         }
@@ -130,7 +156,11 @@ impl Summary {
         let (start, cpu) = (Instant::now(), cpu_time_of_children());
         let mut summary = run().unwrap_or_else(|error| Self::failed(&format!("{name}: {error}")));
         let cpu = cpu_time_of_children().saturating_sub(cpu);
-        summary.steps.push(Step { name: name.to_owned(), wall: start.elapsed(), cpu });
+        summary.steps.push(Step {
+            name: name.to_owned(),
+            wall: start.elapsed(),
+            cpu,
+        });
         summary
     }
 
@@ -141,9 +171,15 @@ impl Summary {
     /// Returns the skipped tests, the failed tests with their output, and the counts on a line of
     /// their own.
     fn report(&self) -> Vec<String> {
-        let skipped = self.skipped.iter().map(|Skip { name, reason }| format!("skipped: {name}: {reason}"));
+        let skipped = self
+            .skipped
+            .iter()
+            .map(|Skip { name, reason }| format!("skipped: {name}: {reason}"));
         let failed = self.failed.iter().flat_map(|Failure { name, output }| {
-            let output = output.iter().take(REPEATED_LINES).map(|line| format!("    {line}"));
+            let output = output
+                .iter()
+                .take(REPEATED_LINES)
+                .map(|line| format!("    {line}"));
             std::iter::once(format!("failed: {name}")).chain(output)
         });
         skipped.chain(failed).chain([self.to_string()]).collect()
@@ -155,7 +191,11 @@ impl Summary {
             println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
         }
         for Step { name, wall, cpu } in &self.steps {
-            println!("{name:<44}{:>9.1}{:>9.1}", wall.as_secs_f64(), cpu.as_secs_f64());
+            println!(
+                "{name:<44}{:>9.1}{:>9.1}",
+                wall.as_secs_f64(),
+                cpu.as_secs_f64()
+            );
         }
         println!();
         self.report().iter().for_each(|line| println!("{line}"));
@@ -170,8 +210,15 @@ fn cpu_time_of_children() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may contain spaces. Fields 16 and 17 of the file are the times of
     // children.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    let ticks: u32 = fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
+    let fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, fields)| fields)
+        .split_whitespace();
+    let ticks: u32 = fields
+        .skip(13)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u32>().ok())
+        .sum();
     TICK * ticks
 }
 
@@ -186,7 +233,13 @@ impl AddAssign for Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len())
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed,
+            self.failed.len(),
+            self.skipped.len()
+        )
     }
 }
 
@@ -196,17 +249,33 @@ mod tests {
 
     #[test]
     fn failed_tests_are_reported_after_skipped_ones_with_their_output() {
-        let failed = Failure { name: "b::c".into(), output: vec!["left: 1".into(), "right: 2".into()] };
+        let failed = Failure {
+            name: "b::c".into(),
+            output: vec!["left: 1".into(), "right: 2".into()],
+        };
         let skipped = vec![Skip::new("a", "no Wine")];
-        let summary = Summary { passed: 7, failed: vec![failed], skipped, steps: Vec::new() };
-        let report =
-            ["skipped: a: no Wine", "failed: b::c", "    left: 1", "    right: 2", "7 passed, 1 failed, 1 skipped"];
+        let summary = Summary {
+            passed: 7,
+            failed: vec![failed],
+            skipped,
+            steps: Vec::new(),
+        };
+        let report = [
+            "skipped: a: no Wine",
+            "failed: b::c",
+            "    left: 1",
+            "    right: 2",
+            "7 passed, 1 failed, 1 skipped",
+        ];
         assert_eq!(summary.report(), report);
     }
 
     #[test]
     fn one_failure_makes_the_sum_a_failure() {
-        let mut sum = Summary { passed: 100, ..Summary::default() };
+        let mut sum = Summary {
+            passed: 100,
+            ..Summary::default()
+        };
         sum += Summary::skipped("windows", "no Wine");
         assert!(sum.is_success());
         sum += Summary::failed("cargo test exited with 101");
@@ -217,7 +286,16 @@ mod tests {
     fn a_check_that_fails_is_reported_with_the_end_of_its_output() {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         let summary = Summary::of_check("a check", command.arg("--no-such-option"));
-        assert!(summary.failed[0].name.starts_with("a check: `"), "{summary:?}");
-        assert!(summary.failed[0].output.iter().any(|line| line.contains("--no-such-option")), "{summary:?}");
+        assert!(
+            summary.failed[0].name.starts_with("a check: `"),
+            "{summary:?}"
+        );
+        assert!(
+            summary.failed[0]
+                .output
+                .iter()
+                .any(|line| line.contains("--no-such-option")),
+            "{summary:?}"
+        );
     }
 }

@@ -4,12 +4,17 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, release, sensitivity, setup, soak, test, verify,
-    windows, wine,
+    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, release, sensitivity, setup,
+    soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Builds, tests and checks csi-proxy", version)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Builds, tests and checks csi-proxy",
+    version
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) task: Task,
@@ -64,11 +69,20 @@ impl Task {
     pub(crate) fn set_up(&self) {
         match self {
             Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
-            Self::Facts(_) | Self::Parity(_) | Self::Soak(_) | Self::Bench(_) | Self::Windows(_) => {
+            Self::Facts(_)
+            | Self::Parity(_)
+            | Self::Soak(_)
+            | Self::Bench(_)
+            | Self::Windows(_) => {
                 setup::for_windows_programs(wine::missing_packages());
             }
             Self::Release(_) => setup::for_releases(),
-            Self::Lint | Self::Docs | Self::Prove(_) | Self::Sensitivity | Self::Mutants(_) | Self::Fuzz(_) => {}
+            Self::Lint
+            | Self::Docs
+            | Self::Prove(_)
+            | Self::Sensitivity
+            | Self::Mutants(_)
+            | Self::Fuzz(_) => {}
         }
     }
 

@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 
 use crate::summary::Summary;
 use crate::test_programs::Program;
-use crate::{Error, checks, deploy, facts, go, process, setup, soak, test_programs, windows, workspace};
+use crate::{
+    Error, checks, deploy, facts, go, process, setup, soak, test_programs, windows, workspace,
+};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -36,15 +38,25 @@ pub(crate) enum Part {
 
 /// Runs what the options select.
 pub(crate) fn task(options: &Options) -> Summary {
-    if options.quick { quick() } else { run(&options.parts) }
+    if options.quick {
+        quick()
+    } else {
+        run(&options.parts)
+    }
 }
 
 /// Runs these parts, or all if the list is empty.
 pub(crate) fn run(parts: &[Part]) -> Summary {
-    let parts = if parts.is_empty() { Part::value_variants() } else { parts };
+    let parts = if parts.is_empty() {
+        Part::value_variants()
+    } else {
+        parts
+    };
     let mut sum = Summary::default();
     for part in parts {
-        let name = part.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+        let name = part
+            .to_possible_value()
+            .map_or(String::new(), |value| value.get_name().to_owned());
         // After a part that fails, the others run nevertheless.
         sum += Summary::of_step(&name, || match part {
             Part::Linux => Ok(linux()),
@@ -61,11 +73,15 @@ pub(crate) fn run(parts: &[Part]) -> Summary {
 fn quick() -> Summary {
     let mut sum = checks::run(&[("format", checks::format), ("clippy", checks::clippy)]);
     // Documentation examples are left out: each is a program to be linked.
-    sum += test_programs::run("tests", workspace::cargo().args(["test", "--workspace"]), |program| {
-        let mut command = test_command(program);
-        command.env("PROPTEST_CASES", "16").env(soak::SECONDS, "3");
-        Some(command)
-    });
+    sum += test_programs::run(
+        "tests",
+        workspace::cargo().args(["test", "--workspace"]),
+        |program| {
+            let mut command = test_command(program);
+            command.env("PROPTEST_CASES", "16").env(soak::SECONDS, "3");
+            Some(command)
+        },
+    );
     sum
 }
 
@@ -78,11 +94,17 @@ fn linux() -> Summary {
     if setup::python().is_none() {
         sum += Summary::skipped("the Python client", "its packages are not installed");
     }
-    sum += test_programs::run("linux", workspace::cargo().args(["test", "--workspace"]), |program| {
-        Some(test_command(program))
-    });
+    sum += test_programs::run(
+        "linux",
+        workspace::cargo().args(["test", "--workspace"]),
+        |program| Some(test_command(program)),
+    );
     sum += Summary::of_step("linux: documentation examples", || {
-        Ok(Summary::of_compiling_tests(workspace::cargo().args(["test", "--workspace", "--doc"])))
+        Ok(Summary::of_compiling_tests(workspace::cargo().args([
+            "test",
+            "--workspace",
+            "--doc",
+        ])))
     });
     sum
 }
@@ -109,5 +131,7 @@ pub(crate) fn debug_program(program: &str, test: &str) -> Result<PathBuf, Error>
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--workspace", "--no-run", "--test", test]);
     process::must_succeed(&mut cargo)?;
-    Ok(workspace::target().join("debug").join(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+    Ok(workspace::target()
+        .join("debug")
+        .join(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }

@@ -41,7 +41,10 @@ impl Reader {
             self.has_result = true;
             self.summary.passed += passed;
             self.add_unnamed(failed);
-        } else if let Some((result, rest)) = line.strip_prefix("--- ").and_then(|rest| rest.split_once(": ")) {
+        } else if let Some((result, rest)) = line
+            .strip_prefix("--- ")
+            .and_then(|rest| rest.split_once(": "))
+        {
             self.end_of_go_test(result, rest.split(' ').next().unwrap_or_default());
         } else {
             self.other_line(line);
@@ -50,15 +53,24 @@ impl Reader {
     }
 
     fn other_line(&mut self, line: &str) {
-        let of_test = |end: &str| line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(end));
+        let of_test = |end: &str| {
+            line.strip_prefix("test ")
+                .and_then(|rest| rest.strip_suffix(end))
+        };
         if let Some(name) = of_test(" has been running for over 60 seconds") {
             self.slow.insert(name.to_owned());
-        } else if let Some((name, _)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+        } else if let Some((name, _)) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once(" ... "))
+        {
             self.slow.remove(name);
         } else if line == "failures:" {
             self.end_of_failed_test();
             self.in_failures = true;
-        } else if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+        } else if let Some(name) = line
+            .strip_prefix("---- ")
+            .and_then(|rest| rest.strip_suffix(" stdout ----"))
+        {
             if self.in_failures {
                 self.end_of_failed_test();
                 self.summary.failed.push(Failure::new(name));
@@ -69,13 +81,18 @@ impl Reader {
     }
 
     fn fail(&mut self, name: &str) {
-        self.summary.failed.push(Failure { name: name.to_owned(), output: std::mem::take(&mut self.output) });
+        self.summary.failed.push(Failure {
+            name: name.to_owned(),
+            output: std::mem::take(&mut self.output),
+        });
     }
 
     /// Adds the failures that no line has named.
     fn add_unnamed(&mut self, failed: usize) {
         let named = self.summary.failed.len();
-        self.summary.failed.resize(named.max(failed), Failure::new("a test without a name"));
+        self.summary
+            .failed
+            .resize(named.max(failed), Failure::new("a test without a name"));
     }
 
     /// Gives the lines that have been read to the failed test that they belong to.
@@ -92,11 +109,16 @@ impl Reader {
     fn end_of_libtest(&mut self, result: &str) {
         let count = |word: &str| {
             let before = result.split_once(word).map_or("", |(before, _)| before);
-            before.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0_usize)
+            before
+                .rsplit(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0_usize)
         };
         self.has_result = true;
         // A test that says `skipped` has passed for libtest.
-        let said_skipped = self.summary.skipped.len() - count(" ignored").min(self.summary.skipped.len());
+        let said_skipped =
+            self.summary.skipped.len() - count(" ignored").min(self.summary.skipped.len());
         self.summary.passed += count(" passed").saturating_sub(said_skipped);
         self.add_unnamed(count(" failed"));
     }
@@ -105,7 +127,10 @@ impl Reader {
         self.has_result = true;
         match result {
             "PASS" => self.summary.passed += 1,
-            "SKIP" => self.summary.skipped.push(Skip::new(name, self.output.last().map_or("", |line| line.trim()))),
+            "SKIP" => self.summary.skipped.push(Skip::new(
+                name,
+                self.output.last().map_or("", |line| line.trim()),
+            )),
             _ => self.fail(name),
         }
         self.output.clear();
@@ -119,12 +144,19 @@ impl Reader {
             End::Killed(limit) if self.has_result && *limit == process::LONGEST_END => {}
             End::Exited(_) if self.has_result && !self.summary.is_success() => {}
             End::Exited(status) => {
-                let state = if self.has_result { "although no test failed" } else { "before it printed its result" };
+                let state = if self.has_result {
+                    "although no test failed"
+                } else {
+                    "before it printed its result"
+                };
                 self.fail(&format!("`{command}` ended with {status} {state}"));
             }
             End::Killed(limit) => {
                 let slow: Vec<_> = std::mem::take(&mut self.slow).into_iter().collect();
-                self.fail(&format!("`{command}` printed nothing for {limit:?}; these tests hang: {}", slow.join(", ")));
+                self.fail(&format!(
+                    "`{command}` printed nothing for {limit:?}; these tests hang: {}",
+                    slow.join(", ")
+                ));
             }
         }
         self.summary
@@ -140,13 +172,25 @@ fn skipped(line: &str) -> Option<Skip> {
 /// Parses `test <name> ... ignored, <reason>`.
 fn ignored(line: &str) -> Option<Skip> {
     let (name, reason) = line.strip_prefix("test ")?.split_once(" ... ignored")?;
-    Some(Skip::new(name, reason.strip_prefix(", ").unwrap_or("ignored, no reason given")))
+    Some(Skip::new(
+        name,
+        reason
+            .strip_prefix(", ")
+            .unwrap_or("ignored, no reason given"),
+    ))
 }
 
 /// Parses a line that consists of `N passed, N failed, N skipped`.
 fn counts(line: &str) -> Option<[usize; 3]> {
     let mut parts = line.trim().split(", ");
-    let mut count = |word: &str| parts.next()?.strip_suffix(word)?.strip_suffix(' ')?.parse().ok();
+    let mut count = |word: &str| {
+        parts
+            .next()?
+            .strip_suffix(word)?
+            .strip_suffix(' ')?
+            .parse()
+            .ok()
+    };
     let counts = [count("passed")?, count("failed")?, count("skipped")?];
     parts.next().is_none().then_some(counts)
 }
@@ -161,8 +205,15 @@ mod tests {
     /// Returns the status of a process that exited with `code`. Only a real process has one on
     /// every system.
     fn exited_with(code: i32) -> ExitStatus {
-        let (shell, flag) = if std::env::consts::OS == "windows" { ("cmd", "/C") } else { ("sh", "-c") };
-        std::process::Command::new(shell).args([flag, &format!("exit {code}")]).status().expect("a shell")
+        let (shell, flag) = if std::env::consts::OS == "windows" {
+            ("cmd", "/C")
+        } else {
+            ("sh", "-c")
+        };
+        std::process::Command::new(shell)
+            .args([flag, &format!("exit {code}")])
+            .status()
+            .expect("a shell")
     }
 
     fn read(output: &str, end: &End) -> Summary {
@@ -199,20 +250,48 @@ mod tests {
                 101,
                 "1 passed, 1 failed, 0 skipped",
             ),
-            ("test result: ok. 5 passed; 0 failed\n", 1, "5 passed, 1 failed, 0 skipped"),
-            ("running 9 tests\ntest a ... ok\n", 0, "0 passed, 1 failed, 0 skipped"),
-            ("error: could not compile `os`\n", 101, "0 passed, 1 failed, 0 skipped"),
+            (
+                "test result: ok. 5 passed; 0 failed\n",
+                1,
+                "5 passed, 1 failed, 0 skipped",
+            ),
+            (
+                "running 9 tests\ntest a ... ok\n",
+                0,
+                "0 passed, 1 failed, 0 skipped",
+            ),
+            (
+                "error: could not compile `os`\n",
+                101,
+                "0 passed, 1 failed, 0 skipped",
+            ),
             (
                 "--- PASS: TestA (0.00s)\n    --- PASS: TestA/one (0.00s)\n    c_test.go:9: no program\n--- SKIP: TestC (0.00s)\n",
                 0,
                 "1 passed, 0 failed, 1 skipped",
             ),
-            ("--- PASS: TestA (0.00s)\npanic: x\n", 2, "1 passed, 1 failed, 0 skipped"),
-            ("ok disk/v1\nskipped: a: b\n140 passed, 0 failed, 1 skipped\n", 0, "140 passed, 0 failed, 1 skipped"),
-            ("FAILED disk/v1 Rescan {}: no\n139 passed, 1 failed, 0 skipped\n", 1, "139 passed, 1 failed, 0 skipped"),
+            (
+                "--- PASS: TestA (0.00s)\npanic: x\n",
+                2,
+                "1 passed, 1 failed, 0 skipped",
+            ),
+            (
+                "ok disk/v1\nskipped: a: b\n140 passed, 0 failed, 1 skipped\n",
+                0,
+                "140 passed, 0 failed, 1 skipped",
+            ),
+            (
+                "FAILED disk/v1 Rescan {}: no\n139 passed, 1 failed, 0 skipped\n",
+                1,
+                "139 passed, 1 failed, 0 skipped",
+            ),
             ("7 passed, 2 failed\n", 0, "0 passed, 1 failed, 0 skipped"),
         ] {
-            assert_eq!(read(output, &End::Exited(exited_with(code))).to_string(), counts, "{output}");
+            assert_eq!(
+                read(output, &End::Exited(exited_with(code))).to_string(),
+                counts,
+                "{output}"
+            );
         }
     }
 
@@ -222,10 +301,28 @@ mod tests {
                       ---- b stdout ----\nError: 5\n\n\nfailures:\n    a\n    b\n\ntest result: FAILED. 1 passed; 2 failed\n";
         let a = vec!["thread 'a' panicked at src/lib.rs:1:1:".into(), "no".into()];
         let b = vec!["Error: 5".into()];
-        let failed = [Failure { name: "a".into(), output: a }, Failure { name: "b".into(), output: b }];
+        let failed = [
+            Failure {
+                name: "a".into(),
+                output: a,
+            },
+            Failure {
+                name: "b".into(),
+                output: b,
+            },
+        ];
         assert_eq!(read(output, &End::Exited(exited_with(101))).failed, failed);
-        let go = read("    b_test.go:7: 1, not 2\n--- FAIL: TestB (0.01s)\nFAIL\n", &End::Exited(exited_with(1)));
-        assert_eq!(go.failed, [Failure { name: "TestB".into(), output: vec!["    b_test.go:7: 1, not 2".into()] }]);
+        let go = read(
+            "    b_test.go:7: 1, not 2\n--- FAIL: TestB (0.01s)\nFAIL\n",
+            &End::Exited(exited_with(1)),
+        );
+        assert_eq!(
+            go.failed,
+            [Failure {
+                name: "TestB".into(),
+                output: vec!["    b_test.go:7: 1, not 2".into()]
+            }]
+        );
     }
 
     #[test]
@@ -233,7 +330,12 @@ mod tests {
         let output = "test a has been running for over 60 seconds\ntest b has been running for over 60 seconds\n\
                       test a ... ok\n";
         let summary = read(output, &End::Killed(Duration::from_mins(5)));
-        assert!(summary.failed[0].name.ends_with("printed nothing for 300s; these tests hang: b"), "{summary:?}");
+        assert!(
+            summary.failed[0]
+                .name
+                .ends_with("printed nothing for 300s; these tests hang: b"),
+            "{summary:?}"
+        );
         // The tests had ended.
         let result = "test result: ok. 1 passed; 0 failed\n";
         assert!(read(result, &End::Killed(process::LONGEST_END)).is_success());

@@ -24,16 +24,28 @@ pub(crate) struct Program {
 
 /// Builds the tests of a `cargo test` command and runs them, each with the command that `start`
 /// returns for its program. A program for which `start` returns `None` is not run.
-pub(crate) fn run(name: &str, cargo: &mut Command, start: impl Fn(&Program) -> Option<Command>) -> Summary {
+pub(crate) fn run(
+    name: &str,
+    cargo: &mut Command,
+    start: impl Fn(&Program) -> Option<Command>,
+) -> Summary {
     let mut programs = Vec::new();
     let mut summary = Summary::of_step(&format!("{name}: build"), || {
         programs = build(cargo)?;
         Ok(Summary::default())
     });
     for program in programs {
-        let Some(mut command) = start(&program) else { continue };
-        command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).arg("--show-output");
-        let folder = program.folder.strip_prefix(workspace::root()).unwrap_or(&program.folder);
+        let Some(mut command) = start(&program) else {
+            continue;
+        };
+        command
+            .current_dir(&program.folder)
+            .env("CARGO_MANIFEST_DIR", &program.folder)
+            .arg("--show-output");
+        let folder = program
+            .folder
+            .strip_prefix(workspace::root())
+            .unwrap_or(&program.folder);
         let step = format!("{name}: {} {}", folder.display(), program.target);
         summary += Summary::of_step(&step, || Ok(Summary::of_test_program(&mut command)));
     }
@@ -61,7 +73,14 @@ fn build(cargo: &mut Command) -> Result<Vec<Program>, Error> {
 }
 
 fn test_program(artifact: &Artifact) -> Option<Program> {
-    let file = artifact.executable.as_ref().filter(|_| artifact.profile.test)?;
+    let file = artifact
+        .executable
+        .as_ref()
+        .filter(|_| artifact.profile.test)?;
     let folder = artifact.manifest_path.parent()?;
-    Some(Program { file: file.into(), folder: folder.into(), target: artifact.target.name.clone() })
+    Some(Program {
+        file: file.into(),
+        folder: folder.into(),
+        target: artifact.target.name.clone(),
+    })
 }

@@ -33,7 +33,15 @@ pub(crate) fn run() -> Summary {
 /// its own.
 fn executor_model() -> Summary {
     let mut cargo = workspace::cargo();
-    cargo.args(["test", "--test", "model", "--manifest-path", "verify/executor-model/Cargo.toml"]);
-    cargo.arg("--target-dir").arg(workspace::target().join("executor-model"));
+    cargo.args([
+        "test",
+        "--test",
+        "model",
+        "--manifest-path",
+        "verify/executor-model/Cargo.toml",
+    ]);
+    cargo
+        .arg("--target-dir")
+        .arg(workspace::target().join("executor-model"));
     Summary::of_compiling_tests(&mut cargo)
 }

@@ -60,8 +60,14 @@ const LARGEST: u64 = 6_000_000;
 
 pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
     match task {
-        Task::Build => Ok(Summary::of_result("build", daemon()?.parent().map_or(Ok(false), ship_selftest))),
-        Task::Clippy => Ok(Summary::of_check("clippy for Windows", &mut clippy_command()?)),
+        Task::Build => Ok(Summary::of_result(
+            "build",
+            daemon()?.parent().map_or(Ok(false), ship_selftest),
+        )),
+        Task::Clippy => Ok(Summary::of_check(
+            "clippy for Windows",
+            &mut clippy_command()?,
+        )),
         Task::Test => Ok(test()),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
@@ -71,7 +77,12 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
 /// linked, and checks their size, that they cannot start other programs, and that they have their
 /// resources.
 fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
-    let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &SHIPPED_PACKAGES)?;
+    let built = build_as_shipped(
+        toolchain.cargo("build"),
+        toolchain,
+        TARGET,
+        &SHIPPED_PACKAGES,
+    )?;
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
@@ -90,7 +101,10 @@ fn ship_selftest(dist: &Path) -> Result<bool, Error> {
     let program = dist.join(format!("{SELFTEST}.exe"));
     fs::copy(built.join(format!("{SELFTEST}.exe")), &program)?;
     let (file, commit) = (fs::read(&program)?, workspace::commit().unwrap_or_default());
-    Ok(commit.is_empty() || file.windows(commit.len()).any(|bytes| bytes == commit.as_bytes()))
+    Ok(commit.is_empty()
+        || file
+            .windows(commit.len())
+            .any(|bytes| bytes == commit.as_bytes()))
 }
 
 /// Checks the size, the resources, the texts and the imports of a shipped program, whose own name
@@ -98,7 +112,11 @@ fn ship_selftest(dist: &Path) -> Result<bool, Error> {
 pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
     let file = fs::read(program)?;
     let (size, largest) = (u64::try_from(file.len())?, megabytes(LARGEST));
-    println!("{}: {}, at most {largest}", program.display(), megabytes(size));
+    println!(
+        "{}: {}, at most {largest}",
+        program.display(),
+        megabytes(size)
+    );
     if size > LARGEST {
         return Err(format!("{} is larger than {largest}", program.display()).into());
     }
@@ -106,7 +124,11 @@ pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
         return Err(format!("{} has no {missing}", program.display()).into());
     }
     if let Some(text) = text_of_the_simulator(&file) {
-        return Err(format!("{} contains {text:?}, which belongs to csi-proxy-sim", program.display()).into());
+        return Err(format!(
+            "{} contains {text:?}, which belongs to csi-proxy-sim",
+            program.display()
+        )
+        .into());
     }
     let starting = imports_that_start_programs(&file)?;
     if !starting.is_empty() {
@@ -124,15 +146,28 @@ pub(crate) fn build_as_shipped(
     target: &str,
     packages: &[&str],
 ) -> Result<PathBuf, Error> {
-    cargo.args(["--profile", SHIPPED]).args(packages.iter().flat_map(|package| ["-p", package]));
-    let sysroot = process::output(Command::new(toolchain.rustc()).arg("--print=sysroot")).ok_or("no sysroot")?;
+    cargo
+        .args(["--profile", SHIPPED])
+        .args(packages.iter().flat_map(|package| ["-p", package]));
+    let sysroot = process::output(Command::new(toolchain.rustc()).arg("--print=sysroot"))
+        .ok_or("no sysroot")?;
     let home = std::env::home_dir().unwrap_or_default();
-    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let cargo_home =
+        std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     // The last folder that matches applies: cargo's home may be in the tree.
-    let folders = [(workspace::root(), "csi-proxy"), (workspace::target(), "csi-proxy/target"), (cargo_home, "cargo")];
+    let folders = [
+        (workspace::root(), "csi-proxy"),
+        (workspace::target(), "csi-proxy/target"),
+        (cargo_home, "cargo"),
+    ];
     // Link the C runtime statically: nodes do not have its redistributable package installed.
-    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), format!("--remap-path-prefix={sysroot}=/rust")];
-    flags.extend(folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())));
+    let mut flags = vec![
+        "-Ctarget-feature=+crt-static".to_owned(),
+        format!("--remap-path-prefix={sysroot}=/rust"),
+    ];
+    flags.extend(
+        folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())),
+    );
     if target == TARGET && toolchain != Toolchain::Windows {
         flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
     }
@@ -145,7 +180,13 @@ pub(crate) fn build_as_shipped(
     process::must_succeed(cargo.env("CSI_PROXY_COMMIT", workspace::commit().unwrap_or_default()))?;
     let folder = toolchain.folder(target, SHIPPED);
     for package in packages {
-        let program = folder.join(package).with_extension(if target.contains("windows") { "exe" } else { "" });
+        let program = folder
+            .join(package)
+            .with_extension(if target.contains("windows") {
+                "exe"
+            } else {
+                ""
+            });
         let file = fs::read(&program)?;
         if has_path_in(&home, &file) || has_path_in(&workspace::root(), &file) {
             return Err(format!("{} contains a path of this machine", program.display()).into());
@@ -165,8 +206,16 @@ fn has_path_in(folder: &Path, program: &[u8]) -> bool {
 fn missing_resource(file: &[u8], name: &str, version: &str) -> Option<&'static str> {
     let contains = |part: &[u8]| file.windows(part.len()).any(|bytes| bytes == part);
     // Texts of the version resource: their keys and values in UTF-16.
-    for text in [format!("OriginalFilename\0{name}\0"), format!("ProductVersion\0{version}\0")] {
-        if !contains(&text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()) {
+    for text in [
+        format!("OriginalFilename\0{name}\0"),
+        format!("ProductVersion\0{version}\0"),
+    ] {
+        if !contains(
+            &text
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>(),
+        ) {
             return Some("version resource");
         }
     }
@@ -176,8 +225,15 @@ fn missing_resource(file: &[u8], name: &str, version: &str) -> Option<&'static s
 /// Returns a text that only csi-proxy-sim has, from its control API or its layer of faults,
 /// imitation and recording.
 fn text_of_the_simulator(file: &[u8]) -> Option<&'static str> {
-    const TEXTS: [&str; 3] = ["csi_proxy_sim.v1", "was told to fail with", "recorded by csi-proxy-sim"];
-    TEXTS.into_iter().find(|text| file.windows(text.len()).any(|bytes| bytes == text.as_bytes()))
+    const TEXTS: [&str; 3] = [
+        "csi_proxy_sim.v1",
+        "was told to fail with",
+        "recorded by csi-proxy-sim",
+    ];
+    TEXTS.into_iter().find(|text| {
+        file.windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    })
 }
 
 /// The beginnings of the names of functions that start a program.
@@ -206,7 +262,9 @@ fn imports_that_start_programs(file: &[u8]) -> Result<Vec<String>, Error> {
         NameOrOrdinal::Name(name) => Some(String::from_utf8_lossy(name).into_owned()),
         NameOrOrdinal::Ordinal(_) => None,
     });
-    Ok(names.filter(|name| STARTS_A_PROGRAM.iter().any(|start| name.starts_with(start))).collect())
+    Ok(names
+        .filter(|name| STARTS_A_PROGRAM.iter().any(|start| name.starts_with(start)))
+        .collect())
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -218,7 +276,9 @@ fn megabytes(bytes: u64) -> String {
 /// missing.
 pub(crate) fn clippy_command() -> Result<Command, String> {
     let mut cargo = Toolchain::find()?.cargo("clippy");
-    cargo.args(packages()).args(["--all-targets", "--", "-D", "warnings"]);
+    cargo
+        .args(packages())
+        .args(["--all-targets", "--", "-D", "warnings"]);
     Ok(cargo)
 }
 
@@ -237,7 +297,12 @@ pub(crate) fn test() -> Summary {
     }
     let mut cargo = toolchain.cargo("test");
     // `cargo xtask facts` checks the facts under Wine.
-    under_wine("windows", cargo.args(packages()), |program| !program.folder.ends_with("verify/facts"), &[])
+    under_wine(
+        "windows",
+        cargo.args(packages()),
+        |program| !program.folder.ends_with("verify/facts"),
+        &[],
+    )
 }
 
 /// Runs the soak test of the release build for this many seconds.
@@ -248,7 +313,13 @@ pub(crate) fn soak(seconds: &str) -> Summary {
         Err(reason) => return Summary::skipped(NAME, &reason),
     };
     let mut cargo = toolchain.cargo("test");
-    cargo.args(packages()).args(["--release", "--test", soak::TARGET, "--test", test::SIMULATOR_TEST]);
+    cargo.args(packages()).args([
+        "--release",
+        "--test",
+        soak::TARGET,
+        "--test",
+        test::SIMULATOR_TEST,
+    ]);
     let environment = [(soak::SECONDS, seconds)];
     let is_run = |program: &Program| program.target == soak::TARGET;
     if toolchain == Toolchain::Windows {
@@ -320,7 +391,9 @@ pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoD
     let mut cargo = toolchain.cargo("test");
     cargo.args(packages()).arg("--no-run");
     process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
-    Ok(toolchain.folder(TARGET, "debug").join(format!("{program}.exe")))
+    Ok(toolchain
+        .folder(TARGET, "debug")
+        .join(format!("{program}.exe")))
 }
 
 /// Returns the program of a package in its release build.
@@ -329,7 +402,9 @@ pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
     let mut cargo = toolchain.cargo("build");
     cargo.args(["--release", "-p", package]);
     process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
-    Ok(toolchain.folder(TARGET, "release").join(format!("{package}.exe")))
+    Ok(toolchain
+        .folder(TARGET, "release")
+        .join(format!("{package}.exe")))
 }
 
 /// Returns `-p <package>` for each package with Windows code, and the feature that only tests use.
@@ -342,8 +417,14 @@ fn packages() -> impl Iterator<Item = &'static str> {
 fn programs(metadata: &Metadata) -> Vec<String> {
     let packages = metadata.workspace_packages();
     let is_shipped = |package: &&Package| SHIPPED_PACKAGES.contains(&package.name.as_str());
-    let targets = packages.into_iter().filter(is_shipped).flat_map(|package| &package.targets);
-    targets.filter(|target| target.is_bin()).map(|target| format!("{}.exe", target.name)).collect()
+    let targets = packages
+        .into_iter()
+        .filter(is_shipped)
+        .flat_map(|package| &package.targets);
+    targets
+        .filter(|target| target.is_bin())
+        .map(|target| format!("{}.exe", target.name))
+        .collect()
 }
 
 /// Returns the Debian packages of the missing compiler; none if a compiler is installed.
@@ -386,7 +467,12 @@ impl Toolchain {
 
     /// Returns the toolchain that has the standard library of a target, or its sources.
     pub(crate) fn installed(target: &str) -> Option<Self> {
-        let library = process::output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]));
+        let library = process::output(Command::new("rustc").args([
+            "--print",
+            "target-libdir",
+            "--target",
+            target,
+        ]));
         if library.is_some_and(|folder| has_standard_library(Path::new(&folder))) {
             return Some(Self::Rustup);
         }
@@ -397,7 +483,11 @@ impl Toolchain {
 
     /// The compiler's program.
     pub(crate) fn rustc(self) -> &'static str {
-        if self == Self::Debian { DEBIAN_RUSTC } else { "rustc" }
+        if self == Self::Debian {
+            DEBIAN_RUSTC
+        } else {
+            "rustc"
+        }
     }
 
     /// Returns `cargo <verb>` for the Windows target, in the source tree.
@@ -415,7 +505,9 @@ impl Toolchain {
         if self != Self::Windows {
             // A separate folder: two compilers that share one rebuild everything each time they
             // take turns.
-            cargo.args(["--target", target]).env("CARGO_TARGET_DIR", Self::target());
+            cargo
+                .args(["--target", target])
+                .env("CARGO_TARGET_DIR", Self::target());
         }
         if self != Self::Windows && target == TARGET {
             cargo.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER);
@@ -440,7 +532,9 @@ impl Toolchain {
 }
 
 fn has_standard_library(folder: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
     entries.flatten().any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -454,7 +548,11 @@ fn has_standard_library(folder: &Path) -> bool {
 /// `cargo clippy` would run the cargo-clippy of another toolchain on the PATH, so Debian's is
 /// called by its path.
 fn debian_cargo(verb: &str) -> Command {
-    let program = if verb == "clippy" { "/usr/bin/cargo-clippy" } else { "/usr/bin/cargo" };
+    let program = if verb == "clippy" {
+        "/usr/bin/cargo-clippy"
+    } else {
+        "/usr/bin/cargo"
+    };
     let mut cargo = Command::new(program);
     let is_kept = |name: &str| {
         ["CARGO_HOME", "CARGO_BUILD_JOBS"].contains(&name)
@@ -463,7 +561,10 @@ fn debian_cargo(verb: &str) -> Command {
     };
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if (name.starts_with("CARGO") || name.starts_with("RUST")) && name != "RUST_BACKTRACE" && !is_kept(&name) {
+        if (name.starts_with("CARGO") || name.starts_with("RUST"))
+            && name != "RUST_BACKTRACE"
+            && !is_kept(&name)
+        {
             cargo.env_remove(name.as_ref());
         }
     }
@@ -492,24 +593,41 @@ mod tests {
         ] {
             assert!(text_of_the_simulator(source).is_some());
         }
-        assert_eq!(text_of_the_simulator(b"csi-proxy-sim serves a simulated node"), None);
+        assert_eq!(
+            text_of_the_simulator(b"csi-proxy-sim serves a simulated node"),
+            None
+        );
     }
 
     #[test]
     fn a_program_without_its_version_or_manifest_is_detected() {
-        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let utf16 = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>()
+        };
         let manifest = br#"<requestedExecutionLevel level="asInvoker" uiAccess="false"/>"#;
         let version = utf16("\u{1}OriginalFilename\0a.exe\0ProductVersion\x000.1.0+abc\0");
         let all = [&version, &manifest[..]].concat();
         assert_eq!(missing_resource(&all, "a.exe", "0.1.0+abc"), None);
-        assert_eq!(missing_resource(&all, "b.exe", "0.1.0+abc"), Some("version resource"));
-        assert_eq!(missing_resource(&all, "a.exe", "0.1.0"), Some("version resource"));
-        assert_eq!(missing_resource(&version, "a.exe", "0.1.0+abc"), Some("manifest"));
+        assert_eq!(
+            missing_resource(&all, "b.exe", "0.1.0+abc"),
+            Some("version resource")
+        );
+        assert_eq!(
+            missing_resource(&all, "a.exe", "0.1.0"),
+            Some("version resource")
+        );
+        assert_eq!(
+            missing_resource(&version, "a.exe", "0.1.0+abc"),
+            Some("manifest")
+        );
     }
 
     #[test]
     fn a_path_of_this_machine_is_detected() {
-        for (program, is_in_home) in [(&b"\0/home/me/a.rs"[..], true), (b"\0/home/mean.rs", false)] {
+        for (program, is_in_home) in [(&b"\0/home/me/a.rs"[..], true), (b"\0/home/mean.rs", false)]
+        {
             assert_eq!(super::has_path_in("/home/me".as_ref(), program), is_in_home);
         }
     }

@@ -16,12 +16,18 @@ const MINGW: &str = crate::windows::LINKER;
 
 /// Returns Wine's loader and server.
 fn programs() -> Option<(PathBuf, PathBuf)> {
-    program("wine64").or_else(|| process::find("wine")).zip(program("wineserver"))
+    program("wine64")
+        .or_else(|| process::find("wine"))
+        .zip(program("wineserver"))
 }
 
 /// Returns the Debian packages to install; none if Wine is installed.
 pub(crate) fn missing_packages() -> Vec<&'static str> {
-    if programs().is_some() { Vec::new() } else { vec!["wine", "wine64"] }
+    if programs().is_some() {
+        Vec::new()
+    } else {
+        vec!["wine", "wine64"]
+    }
 }
 
 /// A running Wine prefix. All its processes are killed when this is dropped.
@@ -44,9 +50,18 @@ impl Prefix {
     /// other's pipes.
     pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
         let (loader, server) = programs().ok_or("Wine is not installed")?;
-        let mut prefix = Self { folder, loader, server, lacks: Vec::new() };
-        prefix.boot().map_err(|error| format!("cannot start Wine: {error}"))?;
-        prefix.probe().map_err(|error| format!("cannot run a program under Wine: {error}"))?;
+        let mut prefix = Self {
+            folder,
+            loader,
+            server,
+            lacks: Vec::new(),
+        };
+        prefix
+            .boot()
+            .map_err(|error| format!("cannot start Wine: {error}"))?;
+        prefix
+            .probe()
+            .map_err(|error| format!("cannot run a program under Wine: {error}"))?;
         Ok(prefix)
     }
 
@@ -88,7 +103,11 @@ impl Prefix {
     fn boot(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.folder)?;
         let version = process::output(Command::new(&self.loader).arg("--version"));
-        println!("Wine: {}, prefix {}", version.as_deref().unwrap_or("unknown version"), self.folder.display());
+        println!(
+            "Wine: {}, prefix {}",
+            version.as_deref().unwrap_or("unknown version"),
+            self.folder.display()
+        );
         let status = self
             .command("wineboot")
             .arg("-i")
@@ -97,7 +116,11 @@ impl Prefix {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()?;
-        if status.success() { Ok(()) } else { Err(format!("wineboot exited with {status}").into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("wineboot exited with {status}").into())
+        }
     }
 
     fn probe(&mut self) -> Result<(), Error> {
@@ -105,14 +128,25 @@ impl Prefix {
         compile(PROBE, &program, &["-municode", "-ladvapi32"])?;
         let mut features = self.features(&program)?;
         if !features.iter().any(|line| line == "process-prng yes") {
-            let options = ["-shared", "-nostdlib", "-e", "DllMain", "-ladvapi32", "-lkernel32"];
+            let options = [
+                "-shared",
+                "-nostdlib",
+                "-e",
+                "DllMain",
+                "-ladvapi32",
+                "-lkernel32",
+            ];
             let substitute = self.drive_c().join("windows/system32/bcryptprimitives.dll");
             compile(BCRYPTPRIMITIVES, &substitute, &options)?;
             println!("Wine: bcryptprimitives.dll has no ProcessPrng, using a substitute");
             features = self.features(&program)?;
         }
         println!("Wine features: {}", features.join(", "));
-        self.lacks = features.iter().filter_map(|line| line.strip_suffix(" no")).map(String::from).collect();
+        self.lacks = features
+            .iter()
+            .filter_map(|line| line.strip_suffix(" no"))
+            .map(String::from)
+            .collect();
         Ok(())
     }
 
@@ -125,7 +159,11 @@ impl Prefix {
         create_empty(&folder)?;
         let output = process::output(self.command(probe).arg(r"C:\csi-proxy-probe"));
         fs::remove_dir_all(&folder)?;
-        Ok(output.ok_or("the probe failed")?.lines().map(|line| line.trim().to_owned()).collect())
+        Ok(output
+            .ok_or("the probe failed")?
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .collect())
     }
 }
 
@@ -142,7 +180,11 @@ impl Drop for Prefix {
 /// the PATH.
 fn program(name: &str) -> Option<PathBuf> {
     let debian = Path::new("/usr/lib/wine").join(name);
-    if debian.is_file() { Some(debian) } else { process::find(name) }
+    if debian.is_file() {
+        Some(debian)
+    } else {
+        process::find(name)
+    }
 }
 
 /// Creates a folder. What an earlier run left in it is removed.
@@ -157,7 +199,16 @@ fn create_empty(folder: &Path) -> std::io::Result<()> {
 fn compile(source: &str, program: &Path, options: &[&str]) -> Result<(), Error> {
     let file = program.with_extension("c");
     fs::write(&file, source)?;
-    let status = Command::new(MINGW).args(["-O1", "-o"]).arg(program).arg(&file).args(options).status()?;
+    let status = Command::new(MINGW)
+        .args(["-O1", "-o"])
+        .arg(program)
+        .arg(&file)
+        .args(options)
+        .status()?;
     fs::remove_file(&file)?;
-    if status.success() { Ok(()) } else { Err(format!("{MINGW} cannot compile {}", file.display()).into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{MINGW} cannot compile {}", file.display()).into())
+    }
 }

@@ -15,7 +15,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// The folder for everything that is built, downloaded or made for tests.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
 /// Returns a command for the cargo that runs this program, in the source tree.
@@ -28,7 +29,11 @@ pub(crate) fn cargo() -> Command {
 /// Returns a command of cargo for the example in Rust, which is not a member of the workspace.
 pub(crate) fn cargo_for_example(command: &str) -> Command {
     let mut cargo = cargo();
-    cargo.args([command, "--manifest-path", "examples/node-plugin-rust/Cargo.toml"]);
+    cargo.args([
+        command,
+        "--manifest-path",
+        "examples/node-plugin-rust/Cargo.toml",
+    ]);
     // Not in the example's folder: most packages are those of this tree, and compiled already.
     cargo.env("CARGO_TARGET_DIR", target());
     cargo
@@ -43,13 +48,26 @@ pub(crate) fn metadata() -> Result<Metadata, cargo_metadata::Error> {
 /// checkout.
 pub(crate) fn version() -> Result<String, Error> {
     let packages = metadata()?.packages;
-    let version = &packages.iter().find(|package| package.name == "csi-proxy").ok_or("no package csi-proxy")?.version;
-    Ok(commit().map_or_else(|| version.to_string(), |commit| format!("{version}+{commit}")))
+    let version = &packages
+        .iter()
+        .find(|package| package.name == "csi-proxy")
+        .ok_or("no package csi-proxy")?
+        .version;
+    Ok(commit().map_or_else(
+        || version.to_string(),
+        |commit| format!("{version}+{commit}"),
+    ))
 }
 
 /// Returns the commit that is checked out, with `-dirty` if files have changed.
 pub(crate) fn commit() -> Option<String> {
-    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+    git(&[
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ])
 }
 
 /// Returns what git prints in the source tree, or `None` if there is no git or the tree is not a
@@ -57,17 +75,33 @@ pub(crate) fn commit() -> Option<String> {
 pub(crate) fn git(arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
     // In a container, the checkout can belong to another user, which git refuses by default.
-    git.args(["-c", "safe.directory=*"]).args(arguments).current_dir(root()).env("TZ", "UTC");
+    git.args(["-c", "safe.directory=*"])
+        .args(arguments)
+        .current_dir(root())
+        .env("TZ", "UTC");
     process::output(&mut git)
 }
 
 /// Lists the files of the source tree that git does not ignore, relative to [`root`]. Returns
 /// `None` if there is no git or the tree is not a checkout.
 pub(crate) fn files() -> Option<Vec<PathBuf>> {
-    let listed = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
-    let mut files: Vec<PathBuf> = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
+    let listed = git(&[
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ])?;
+    let mut files: Vec<PathBuf> = listed
+        .split('\0')
+        .filter(|file| !file.is_empty())
+        .map(PathBuf::from)
+        .collect();
     // During a merge, a file in conflict is listed several times.
     files.dedup();
     // An unpacked archive inside another checkout has a git that tracks none of its files.
-    files.iter().any(|file| file == Path::new("Cargo.toml")).then_some(files)
+    files
+        .iter()
+        .any(|file| file == Path::new("Cargo.toml"))
+        .then_some(files)
 }

@@ -48,7 +48,8 @@ pub trait Request: prost::Message + Clone + 'static {
 }
 
 /// All group-versions, ordered by group and then by preference, the preferred version first.
-pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
+pub static GROUP_VERSIONS: [GroupVersion; TABLE.len()] =
+    include!(concat!(env!("OUT_DIR"), "/group_versions.rs"));
 
 /// The descriptors of all group-versions. Not a field of [`GROUP_VERSIONS`], so that a program that
 /// does not use them, such as csi-proxy, does not contain them.
@@ -56,7 +57,14 @@ static DESCRIPTORS: [&[u8]; TABLE.len()] = include!(concat!(env!("OUT_DIR"), "/d
 
 impl Group {
     /// All groups, in the order of their names.
-    pub const ALL: [Self; 6] = [Self::Disk, Self::Filesystem, Self::Iscsi, Self::Smb, Self::System, Self::Volume];
+    pub const ALL: [Self; 6] = [
+        Self::Disk,
+        Self::Filesystem,
+        Self::Iscsi,
+        Self::Smb,
+        Self::System,
+        Self::Volume,
+    ];
 }
 
 impl GroupVersion {
@@ -67,13 +75,17 @@ impl GroupVersion {
 
     /// Returns the encoded `FileDescriptorSet` of the `api.proto`, with its comments.
     pub fn descriptors(&self) -> &'static [u8] {
-        let index = GROUP_VERSIONS.iter().position(|entry| entry.pipe == self.pipe);
+        let index = GROUP_VERSIONS
+            .iter()
+            .position(|entry| entry.pipe == self.pipe);
         DESCRIPTORS[index.expect("all entries are in the table")]
     }
 
     /// Returns the versions of a group, the preferred version first.
     pub fn of(group: Group) -> impl Iterator<Item = &'static Self> {
-        GROUP_VERSIONS.iter().filter(move |entry| entry.group == group)
+        GROUP_VERSIONS
+            .iter()
+            .filter(move |entry| entry.group == group)
     }
 
     /// Returns the entry of a version of a group, if the table has it.

@@ -9,26 +9,35 @@ use std::collections::BTreeMap;
 use csi_proxy_api::{GROUP_VERSIONS, GroupVersion};
 use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
-use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, MessageOptions};
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, MessageOptions,
+};
 use serde_json::{Map, Value, json};
 
 /// Returns the entry of each released version, with its form in `wire.json`.
 fn released() -> Vec<(&'static GroupVersion, Value)> {
     let wire: BTreeMap<String, BTreeMap<String, Value>> =
-        serde_json::from_str(include_str!("wire.json")).expect("wire.json has groups with versions");
+        serde_json::from_str(include_str!("wire.json"))
+            .expect("wire.json has groups with versions");
     let mut released = Vec::new();
     for (group, versions) in wire {
         for (version, form) in versions {
-            let is_it = |entry: &&GroupVersion| entry.group.name() == group && entry.version == version;
+            let is_it =
+                |entry: &&GroupVersion| entry.group.name() == group && entry.version == version;
             let entry = GROUP_VERSIONS.iter().find(is_it);
-            released.push((entry.unwrap_or_else(|| panic!("{group} {version} was released and is missing")), form));
+            released.push((
+                entry.unwrap_or_else(|| panic!("{group} {version} was released and is missing")),
+                form,
+            ));
         }
     }
     released
 }
 
 fn descriptor(entry: &GroupVersion) -> FileDescriptorProto {
-    let mut files = FileDescriptorSet::decode(entry.descriptors()).expect("descriptors decode").file;
+    let mut files = FileDescriptorSet::decode(entry.descriptors())
+        .expect("descriptors decode")
+        .file;
     assert_eq!(files.len(), 1, "{entry:?}");
     files.remove(0)
 }
@@ -48,21 +57,34 @@ fn a_released_version_is_what_deployed_drivers_expect() {
 #[test]
 fn wire_json_has_139_rpcs_in_23_versions() {
     let released = released();
-    let rpcs = released.iter().map(|(_, form)| form["rpcs"].as_array().expect("rpcs").len());
+    let rpcs = released
+        .iter()
+        .map(|(_, form)| form["rpcs"].as_array().expect("rpcs").len());
     assert_eq!((released.len(), rpcs.sum::<usize>()), (23, 139));
 }
 
 /// Returns a group-version in the form of `wire.json`.
 fn as_json(entry: &GroupVersion, file: &FileDescriptorProto) -> Value {
     assert_eq!(file.syntax(), "proto3", "{entry:?}");
-    let [service] = &file.service[..] else { panic!("{entry:?} must have one service") };
+    let [service] = &file.service[..] else {
+        panic!("{entry:?} must have one service")
+    };
     let local = |name: &str| {
-        let name = name.strip_prefix(&format!(".{}.", file.package())).expect("a type of this file");
+        let name = name
+            .strip_prefix(&format!(".{}.", file.package()))
+            .expect("a type of this file");
         name.to_owned()
     };
-    assert_eq!(entry.service, format!("{}.{}", file.package(), service.name()));
+    assert_eq!(
+        entry.service,
+        format!("{}.{}", file.package(), service.name())
+    );
     let rpcs = entry.rpcs.iter().zip(&service.method).map(|(own, rpc)| {
-        assert!(!rpc.client_streaming() && !rpc.server_streaming(), "{entry:?} {}", rpc.name());
+        assert!(
+            !rpc.client_streaming() && !rpc.server_streaming(),
+            "{entry:?} {}",
+            rpc.name()
+        );
         assert_eq!(own.name, rpc.name(), "{entry:?}");
         json!({
             "name": own.name,
@@ -81,7 +103,10 @@ fn as_json(entry: &GroupVersion, file: &FileDescriptorProto) -> Value {
         (message.name().to_owned(), message.field.iter().map(field).collect())
     });
     let enums = file.enum_type.iter().map(|declared| {
-        let values = declared.value.iter().map(|value| (value.name().to_owned(), json!(value.number())));
+        let values = declared
+            .value
+            .iter()
+            .map(|value| (value.name().to_owned(), json!(value.number())));
         (declared.name().to_owned(), Value::Object(values.collect()))
     });
     json!({
@@ -95,15 +120,39 @@ fn as_json(entry: &GroupVersion, file: &FileDescriptorProto) -> Value {
 }
 
 /// Returns the type of a field as a `.proto` file has it.
-fn type_of(file: &FileDescriptorProto, message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
-    let entry_name = |entry: &DescriptorProto| format!(".{}.{}.{}", file.package(), message.name(), entry.name());
-    if let Some(entry) = message.nested_type.iter().find(|entry| entry_name(entry) == field.type_name()) {
-        let [key, value] = &entry.field[..] else { panic!("an entry has a key and a value") };
-        return format!("map<{}, {}>", type_of(file, entry, key), type_of(file, entry, value));
+fn type_of(
+    file: &FileDescriptorProto,
+    message: &DescriptorProto,
+    field: &FieldDescriptorProto,
+) -> String {
+    let entry_name = |entry: &DescriptorProto| {
+        format!(".{}.{}.{}", file.package(), message.name(), entry.name())
+    };
+    if let Some(entry) = message
+        .nested_type
+        .iter()
+        .find(|entry| entry_name(entry) == field.type_name())
+    {
+        let [key, value] = &entry.field[..] else {
+            panic!("an entry has a key and a value")
+        };
+        return format!(
+            "map<{}, {}>",
+            type_of(file, entry, key),
+            type_of(file, entry, value)
+        );
     }
     let name = match field.r#type() {
-        Type::Message | Type::Enum => field.type_name().rsplit('.').next().expect("a name").to_owned(),
-        scalar => scalar.as_str_name().trim_start_matches("TYPE_").to_lowercase(),
+        Type::Message | Type::Enum => field
+            .type_name()
+            .rsplit('.')
+            .next()
+            .expect("a name")
+            .to_owned(),
+        scalar => scalar
+            .as_str_name()
+            .trim_start_matches("TYPE_")
+            .to_lowercase(),
     };
     match field.label() {
         Label::Repeated => format!("repeated {name}"),

@@ -97,7 +97,11 @@ impl FrameFilter {
 
     /// How many octets of the preface are left to receive.
     pub(crate) fn preface_left(&self) -> usize {
-        if let State::Preface(left) = self.state { left } else { 0 }
+        if let State::Preface(left) = self.state {
+            left
+        } else {
+            0
+        }
     }
 
     /// The number of the header block that the client has begun and not completed, if there is one.
@@ -116,7 +120,9 @@ impl FrameFilter {
             if let Some(error) = self.failed {
                 return Err(error);
             }
-            let taken = self.take(rest, out).inspect_err(|error| self.failed = Some(*error))?;
+            let taken = self
+                .take(rest, out)
+                .inspect_err(|error| self.failed = Some(*error))?;
             rest = &rest[taken..];
         }
         Ok(octets.len() - rest.len())
@@ -124,16 +130,25 @@ impl FrameFilter {
 
     /// Takes octets of what they belong to. Returns how many.
     fn take(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<usize, ProtocolError> {
-        let (State::Preface(left) | State::Head(left) | State::Passing(left) | State::Block(_, left)) = self.state;
+        let (State::Preface(left)
+        | State::Head(left)
+        | State::Passing(left)
+        | State::Block(_, left)) = self.state;
         let some = &octets[..left.min(octets.len()).min(MAX_OUT)];
         let still_left = left - some.len();
         match self.state {
             State::Preface(_) => {
                 if !PREFACE[PREFACE.len() - left..].starts_with(some) {
-                    return Err(ProtocolError("the connection does not begin with the preface"));
+                    return Err(ProtocolError(
+                        "the connection does not begin with the preface",
+                    ));
                 }
                 out.extend_from_slice(some);
-                self.state = if still_left > 0 { State::Preface(still_left) } else { State::Head(HEAD) };
+                self.state = if still_left > 0 {
+                    State::Preface(still_left)
+                } else {
+                    State::Head(HEAD)
+                };
             }
             State::Head(_) => {
                 self.head[HEAD - left..][..some.len()].copy_from_slice(some);
@@ -144,7 +159,11 @@ impl FrameFilter {
             }
             State::Passing(_) => {
                 out.extend_from_slice(some);
-                self.state = if still_left > 0 { State::Passing(still_left) } else { State::Head(HEAD) };
+                self.state = if still_left > 0 {
+                    State::Passing(still_left)
+                } else {
+                    State::Head(HEAD)
+                };
             }
             State::Block(head, _) => {
                 self.block.extend_from_slice(some);
@@ -172,14 +191,20 @@ impl FrameFilter {
         }
         self.block.reserve_exact(head.length);
         self.state = State::Block(head, head.length);
-        if head.length == 0 { self.end_frame_of_block(head, out) } else { Ok(()) }
+        if head.length == 0 {
+            self.end_frame_of_block(head, out)
+        } else {
+            Ok(())
+        }
     }
 
     /// Refuses a frame that a client may not send at this point.
     fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
         let violation = match (head.kind, self.opening) {
             (CONTINUATION, None) => "a CONTINUATION frame follows no header block",
-            (CONTINUATION, Some(opening)) if stream_id(opening.stream) != stream_id(head.stream) => {
+            (CONTINUATION, Some(opening))
+                if stream_id(opening.stream) != stream_id(head.stream) =>
+            {
                 "a CONTINUATION frame belongs to another stream"
             }
             (CONTINUATION, Some(_)) => return head.check_length(),
@@ -220,12 +245,19 @@ impl Head {
     fn read(octets: &[u8; HEAD]) -> Self {
         let &[high, middle, low, kind, flags, ref stream @ ..] = octets;
         let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-        Self { length, kind, flags, stream: *stream }
+        Self {
+            length,
+            kind,
+            flags,
+            stream: *stream,
+        }
     }
 
     fn check_length(self) -> Result<(), ProtocolError> {
         if self.length > MAX_FRAME {
-            return Err(ProtocolError("a header frame is larger than the server allows"));
+            return Err(ProtocolError(
+                "a header frame is larger than the server allows",
+            ));
         }
         Ok(())
     }
@@ -233,7 +265,8 @@ impl Head {
     /// Reads the fields of a HEADERS frame, and leaves only its fragment of the header block in
     /// `payload`.
     fn open(self, payload: &mut Vec<u8>) -> Result<Opening, ProtocolError> {
-        const SHORT: ProtocolError = ProtocolError("a HEADERS frame is shorter than its padding and priority");
+        const SHORT: ProtocolError =
+            ProtocolError("a HEADERS frame is shorter than its padding and priority");
         let mut rest = payload.as_slice();
         let mut padding = 0;
         if self.flags & PADDED != 0 {
@@ -255,7 +288,11 @@ impl Head {
         let first = payload.len() - rest.len();
         payload.truncate(first + length);
         payload.drain(..first);
-        Ok(Opening { flags: self.flags, stream: self.stream, priority })
+        Ok(Opening {
+            flags: self.flags,
+            stream: self.stream,
+            priority,
+        })
     }
 }
 
@@ -271,10 +308,21 @@ impl Opening {
     }
 
     /// Writes a frame with as much of `block` as fits, and returns the rest.
-    fn write_frame<'a>(self, kind: u8, flags: u8, first: &[u8], block: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    fn write_frame<'a>(
+        self,
+        kind: u8,
+        flags: u8,
+        first: &[u8],
+        block: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> &'a [u8] {
         let (some, rest) = block.split_at(block.len().min(MAX_FRAME - first.len()));
         let [.., high, middle, low] = (first.len() + some.len()).to_be_bytes();
-        let flags = if rest.is_empty() { flags | END_HEADERS } else { flags };
+        let flags = if rest.is_empty() {
+            flags | END_HEADERS
+        } else {
+            flags
+        };
         out.extend_from_slice(&[high, middle, low, kind, flags]);
         out.extend_from_slice(&self.stream);
         out.extend_from_slice(first);

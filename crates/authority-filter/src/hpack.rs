@@ -32,8 +32,9 @@ const NOT_ADDED: (u8, u32) = (0, 4);
 
 /// The lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [u8; 61] = [
-    10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13, 12, 6, 4,
-    4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3, 16,
+    10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14,
+    16, 13, 12, 6, 4, 4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10,
+    25, 17, 10, 4, 3, 16,
 ];
 /// The indexes of `:authority`, `content-type` and `user-agent` in the static table.
 const AUTHORITY: usize = 1;
@@ -79,18 +80,31 @@ const TOO_LARGE: ProtocolError = ProtocolError("a header block is larger than 32
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { entries: VecDeque::new(), text: Vec::new(), removed: 0, size: 0, limit: MAX_TABLE, field: Vec::new() }
+        Self {
+            entries: VecDeque::new(),
+            text: Vec::new(),
+            removed: 0,
+            size: 0,
+            limit: MAX_TABLE,
+            field: Vec::new(),
+        }
     }
 
     /// Reads a complete header block, and writes the block that the server must read to
     /// `rewritten`, which must be empty.
-    pub(crate) fn rewrite(&mut self, block: &[u8], rewritten: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    pub(crate) fn rewrite(
+        &mut self,
+        block: &[u8],
+        rewritten: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
         let mut cursor = Cursor { rest: block };
         let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
             if first & 0b1110_0000 == RESIZED.0 {
                 if !may_resize {
-                    return Err(ProtocolError("a header block resizes the table after its first field"));
+                    return Err(ProtocolError(
+                        "a header block resizes the table after its first field",
+                    ));
                 }
                 self.resize(cursor.integer(RESIZED.1)?)?;
                 continue;
@@ -121,7 +135,11 @@ impl Table {
     }
 
     /// Reads a literal into `field`, and returns its name.
-    fn read_literal(&mut self, index: usize, cursor: &mut Cursor<'_>) -> Result<Name, ProtocolError> {
+    fn read_literal(
+        &mut self,
+        index: usize,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Name, ProtocolError> {
         self.field.clear();
         let name = if index == 0 {
             cursor.text(&mut self.field)?;
@@ -130,7 +148,8 @@ impl Table {
             let (name, entry) = self.get(index)?;
             if let Some(Entry { begin, .. }) = entry {
                 let begin = begin - self.removed;
-                self.field.extend_from_slice(&self.text[begin..begin + name.text_length()]);
+                self.field
+                    .extend_from_slice(&self.text[begin..begin + name.text_length()]);
             }
             name
         };
@@ -146,10 +165,19 @@ impl Table {
         };
         if let Some(&length) = STATIC_NAMES.get(position) {
             let is_read = !matches!(index, AUTHORITY | CONTENT_TYPE | USER_AGENT);
-            return Ok((Name { index, length: length.into(), is_read }, None));
+            return Ok((
+                Name {
+                    index,
+                    length: length.into(),
+                    is_read,
+                },
+                None,
+            ));
         }
         let entry = self.entries.get(position - STATIC_NAMES.len());
-        let entry = entry.ok_or(ProtocolError("a header field has an index beyond the table"))?;
+        let entry = entry.ok_or(ProtocolError(
+            "a header field has an index beyond the table",
+        ))?;
         Ok((entry.name, Some(*entry)))
     }
 
@@ -159,7 +187,9 @@ impl Table {
 
     fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
         if limit > MAX_TABLE {
-            return Err(ProtocolError("a header table is larger than the server allows"));
+            return Err(ProtocolError(
+                "a header table is larger than the server allows",
+            ));
         }
         self.limit = limit;
         self.evict(limit);
@@ -184,13 +214,20 @@ impl Table {
             self.text.extend_from_slice(&self.field);
         }
         self.size += size;
-        self.entries.push_front(Entry { name, size, begin: added, end: self.removed + self.text.len() });
+        self.entries.push_front(Entry {
+            name,
+            size,
+            begin: added,
+            end: self.removed + self.text.len(),
+        });
     }
 
     /// Removes the oldest entries until the remaining entries fit into `size`.
     fn evict(&mut self, size: usize) {
         while self.size > size {
-            let Some(oldest) = self.entries.pop_back() else { break };
+            let Some(oldest) = self.entries.pop_back() else {
+                break;
+            };
             self.size -= oldest.size;
         }
     }
@@ -203,13 +240,24 @@ impl Name {
         if text.is_empty() {
             return Err(ProtocolError("a header field has an empty name"));
         }
-        let is_read = !matches!(text, b":authority" | b"content-type" | b"te" | b"user-agent");
-        Ok(Self { index: 0, length: text.len(), is_read })
+        let is_read = !matches!(
+            text,
+            b":authority" | b"content-type" | b"te" | b"user-agent"
+        );
+        Ok(Self {
+            index: 0,
+            length: text.len(),
+            is_read,
+        })
     }
 
     /// Returns how many octets of the text of a field are its name.
     fn text_length(self) -> usize {
-        if self.index == 0 && self.is_read { self.length } else { 0 }
+        if self.index == 0 && self.is_read {
+            self.length
+        } else {
+            0
+        }
     }
 
     /// Writes a field with this name, unless the server does not read it. `text`: its name, unless
@@ -234,7 +282,10 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     fn octet(&mut self) -> Result<u8, ProtocolError> {
-        let (&octet, rest) = self.rest.split_first().ok_or(ProtocolError("a header block ends within a field"))?;
+        let (&octet, rest) = self
+            .rest
+            .split_first()
+            .ok_or(ProtocolError("a header block ends within a field"))?;
         self.rest = rest;
         Ok(octet)
     }
@@ -253,12 +304,17 @@ impl Cursor<'_> {
                 return Ok(integer);
             }
         }
-        Err(ProtocolError("an integer in a header block has more than five octets"))
+        Err(ProtocolError(
+            "an integer in a header block has more than five octets",
+        ))
     }
 
     /// Reads a string, and appends what it means to `out`.
     fn text(&mut self, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
-        let is_huffman = self.rest.first().is_some_and(|first| first & 0b1000_0000 != 0);
+        let is_huffman = self
+            .rest
+            .first()
+            .is_some_and(|first| first & 0b1000_0000 != 0);
         let length = self.integer(7)?;
         let Some((octets, rest)) = self.rest.split_at_checked(length) else {
             return Err(ProtocolError("a header block ends within a string"));
@@ -307,10 +363,16 @@ mod tests {
         let mut decoder = httlib_hpack::Decoder::default();
         for (index, &length) in (1_u8..).zip(&STATIC_NAMES) {
             let mut fields = Vec::new();
-            decoder.decode(&mut vec![0b1000_0000 | index], &mut fields).unwrap();
+            decoder
+                .decode(&mut vec![0b1000_0000 | index], &mut fields)
+                .unwrap();
             assert_eq!(fields[0].0.len(), usize::from(length), "{index}");
             let (name, _) = Table::new().get(index.into()).unwrap();
-            assert_eq!(name.is_read, Name::of(&fields[0].0).unwrap().is_read, "{index}");
+            assert_eq!(
+                name.is_read,
+                Name::of(&fields[0].0).unwrap().is_read,
+                "{index}"
+            );
         }
     }
 
@@ -352,8 +414,14 @@ mod tests {
         let mut table = Table::new();
         read(&mut table, &FIELD.repeat(MAX_TABLE / 34 + 1)).unwrap();
         // An indexed field whose index does not fit into seven bits.
-        assert!(read(&mut table, &[0xff, 61 + 120 - 127]).is_ok(), "the 120th newest entry is in the table");
-        assert!(read(&mut table, &[0xff, 61 + 121 - 127]).is_err(), "the 121st was evicted");
+        assert!(
+            read(&mut table, &[0xff, 61 + 120 - 127]).is_ok(),
+            "the 120th newest entry is in the table"
+        );
+        assert!(
+            read(&mut table, &[0xff, 61 + 121 - 127]).is_err(),
+            "the 121st was evicted"
+        );
     }
 
     #[test]
@@ -378,7 +446,10 @@ mod tests {
     #[test]
     fn a_huffman_coded_text_is_decoded() {
         // The Huffman code of "%%%%" is "UUU".
-        assert_eq!(read(&mut Table::new(), b"\x14\x83UUU").unwrap(), b"\x04\x04%%%%");
+        assert_eq!(
+            read(&mut Table::new(), b"\x14\x83UUU").unwrap(),
+            b"\x04\x04%%%%"
+        );
     }
 
     #[test]
@@ -395,16 +466,33 @@ mod tests {
         // Names from the table: in a literal that is added, one that is not, and one that must
         // never be.
         assert_eq!(read(table, b"\x7f\x01\x01w").unwrap(), b"\x04\x01w");
-        assert_eq!(read(table, b"\x0f\x31\x01w\x1f\x2f\x01x").unwrap(), b"\x00\x01n\x01w\x04\x01x");
+        assert_eq!(
+            read(table, b"\x0f\x31\x01w\x1f\x2f\x01x").unwrap(),
+            b"\x00\x01n\x01w\x04\x01x"
+        );
         assert_eq!(read(table, b"\xbe").unwrap(), b"\x04\x01w");
     }
 
     #[test]
     fn what_the_server_does_not_read_is_left_out() {
         let table = &mut Table::new();
-        assert_eq!(read(table, b"\x82\x41\x02\\\\\x40\x02te\x01t\x5f\x01c\x7a\x83UUU\x83").unwrap(), b"\x82\x83");
-        assert_eq!(read(table, b"\xbe\xbf\xc0\xc1\x81\x9f\xba\x0f\x31\x01x").unwrap(), b"");
-        assert_eq!(table.size, 4 * 32 + 10 + 2 + 2 + 1 + 12 + 1 + 10 + 4, "the client counts all of its entries");
+        assert_eq!(
+            read(
+                table,
+                b"\x82\x41\x02\\\\\x40\x02te\x01t\x5f\x01c\x7a\x83UUU\x83"
+            )
+            .unwrap(),
+            b"\x82\x83"
+        );
+        assert_eq!(
+            read(table, b"\xbe\xbf\xc0\xc1\x81\x9f\xba\x0f\x31\x01x").unwrap(),
+            b""
+        );
+        assert_eq!(
+            table.size,
+            4 * 32 + 10 + 2 + 2 + 1 + 12 + 1 + 10 + 4,
+            "the client counts all of its entries"
+        );
     }
 
     #[test]
@@ -417,13 +505,20 @@ mod tests {
             assert!(table.text.len() <= 2 * MAX_TABLE);
         }
         let oldest = [0x80 | u8::try_from(61 + table.entries.len()).unwrap()];
-        assert_eq!(read(table, &oldest).unwrap()[4], 100 - u8::try_from(table.entries.len()).unwrap());
+        assert_eq!(
+            read(table, &oldest).unwrap()[4],
+            100 - u8::try_from(table.entries.len()).unwrap()
+        );
     }
 
     #[test]
     fn a_small_block_does_not_become_a_large_one() {
         let table = &mut Table::new();
-        read(table, &[&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; 4000]].concat()).unwrap();
+        read(
+            table,
+            &[&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; 4000]].concat(),
+        )
+        .unwrap();
         assert_eq!(read(table, &[0xbe; 13]).unwrap().len(), 13 * 4004);
         assert_eq!(read(table, &[0xbe; 14]), Err(TOO_LARGE));
     }

@@ -41,13 +41,24 @@ static RANGES: [Range; MAX_LENGTH + 1] = CODE.0;
 static ORDER: [u16; SYMBOLS] = CODE.1;
 
 const fn canonical() -> ([Range; MAX_LENGTH + 1], [u16; SYMBOLS]) {
-    let mut ranges = [Range { first: 0, end: 0, symbol: 0 }; MAX_LENGTH + 1];
+    let mut ranges = [Range {
+        first: 0,
+        end: 0,
+        symbol: 0,
+    }; MAX_LENGTH + 1];
     let mut order = [0; SYMBOLS];
     let (mut symbols, mut end, mut length) = (0, 0_u64, 1);
     while length <= MAX_LENGTH {
-        #[expect(clippy::cast_possible_truncation, reason = "only the longest range ends above 32 bits")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "only the longest range ends above 32 bits"
+        )]
         let first = end as u32;
-        ranges[length] = Range { first, end, symbol: symbols };
+        ranges[length] = Range {
+            first,
+            end,
+            symbol: symbols,
+        };
         let mut symbol: u16 = 0;
         while (symbol as usize) < SYMBOLS {
             if LENGTHS[symbol as usize] as usize == length {
@@ -83,7 +94,11 @@ pub(crate) fn decode(coded: &[u8], mut emit: impl FnMut(u8)) -> Result<(), Proto
         let (length, range) = range_of(window);
         if length > count {
             let padding_only = bits == !(u64::MAX >> count);
-            return if count < 8 && padding_only { Ok(()) } else { Err(INVALID) };
+            return if count < 8 && padding_only {
+                Ok(())
+            } else {
+                Err(INVALID)
+            };
         }
         let symbol = ORDER[range.symbol + ((window - range.first) >> (32 - length)) as usize];
         // The only symbol that is not an octet is the end of string, which must not be encoded.
@@ -113,7 +128,9 @@ mod tests {
 
     #[test]
     fn the_example_of_the_rfc_decodes() {
-        let coded = [0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
+        let coded = [
+            0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff,
+        ];
         assert_eq!(text_of(&coded).unwrap(), b"www.example.com");
         assert_eq!(text_of(&[]).unwrap(), b"");
     }
@@ -123,7 +140,9 @@ mod tests {
         for octet in 0..=u8::MAX {
             let text = [octet, b'a', octet, octet];
             let mut coded = Vec::new();
-            httlib_hpack::Encoder::default().encode_literal(Vec::new(), text.to_vec(), 2, &mut coded).unwrap();
+            httlib_hpack::Encoder::default()
+                .encode_literal(Vec::new(), text.to_vec(), 2, &mut coded)
+                .unwrap();
             // A literal without index and name: two octets precede the length of the value, which
             // is below 127 here.
             assert_eq!(text_of(&coded[3..]).unwrap(), text, "{octet:#x}");
@@ -133,7 +152,10 @@ mod tests {
     #[test]
     fn a_string_is_padded_with_less_than_an_octet_of_ones() {
         assert_eq!(text_of(&[0b0001_1111]).unwrap(), b"a");
-        assert!(text_of(&[0b0001_1111, 0xff]).is_err(), "an octet of padding");
+        assert!(
+            text_of(&[0b0001_1111, 0xff]).is_err(),
+            "an octet of padding"
+        );
         assert!(text_of(&[0b0001_1110]).is_err(), "a zero in the padding");
         assert!(text_of(&[0xff; 4]).is_err(), "an end-of-string symbol");
     }

@@ -95,18 +95,29 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
     /// no further bytes.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let unfinished = self.filter.unfinished_block();
-        self.deadline.take_if(|(block, _)| unfinished != Some(*block));
-        let Some(block) = unfinished else { return Poll::Pending };
+        self.deadline
+            .take_if(|(block, _)| unfinished != Some(*block));
+        let Some(block) = unfinished else {
+            return Poll::Pending;
+        };
         let time = self.block_time;
-        let (_, deadline) = self.deadline.get_or_insert_with(|| (block, Box::pin(sleep(time))));
+        let (_, deadline) = self
+            .deadline
+            .get_or_insert_with(|| (block, Box::pin(sleep(time))));
         ready!(deadline.as_mut().poll(cx));
-        let error = format!("the client sent an incomplete header block and not the rest of it within {time:?}");
+        let error = format!(
+            "the client sent an incomplete header block and not the rest of it within {time:?}"
+        );
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, error)))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         loop {
@@ -127,7 +138,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
                 return Poll::Ready(Ok(()));
             }
             let fed = this.filter.feed(octets, &mut this.pending);
-            this.waiting.extend_from_slice(&octets[fed.unwrap_or(octets.len())..]);
+            this.waiting
+                .extend_from_slice(&octets[fed.unwrap_or(octets.len())..]);
             buffer.set_filled(before);
             fed?;
         }
@@ -135,7 +147,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, octets)
     }
 

@@ -66,14 +66,27 @@ struct Field {
 /// What a server must receive of it.
 #[derive(Clone, Debug, PartialEq)]
 enum Received {
-    Block { stream: u32, ends_stream: bool, priority: Option<Vec<u8>>, fields: Fields },
-    Other { kind: u8, payload: Vec<u8> },
+    Block {
+        stream: u32,
+        ends_stream: bool,
+        priority: Option<Vec<u8>>,
+        fields: Fields,
+    },
+    Other {
+        kind: u8,
+        payload: Vec<u8>,
+    },
 }
 
 impl Received {
     fn decoded_size(&self) -> usize {
-        let Self::Block { fields, .. } = self else { return 0 };
-        fields.iter().map(|(name, value)| name.len() + value.len() + 8).sum()
+        let Self::Block { fields, .. } = self else {
+            return 0;
+        };
+        fields
+            .iter()
+            .map(|(name, value)| name.len() + value.len() + 8)
+            .sum()
     }
 }
 
@@ -115,34 +128,49 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
 
 fn field() -> impl Strategy<Value = Field> {
     let entry = prop_oneof![2 => Just(None), 1 => (0..6_u32).prop_map(Some)];
-    (name(), value(), 0..32_u8, entry, any::<bool>()).prop_map(|(name, value, flags, entry, whole_entry)| Field {
-        name,
-        value,
-        flags,
-        entry,
-        whole_entry,
-    })
-}
-
-fn block() -> impl Strategy<Value = Block> {
-    let table_sizes = prop_oneof![5 => Just(Vec::new()), 1 => vec(prop_oneof![0..200_u32, 0..=4096_u32], 1..3)];
-    let fields = vec(field(), 1..8);
-    let cuts = prop_oneof![Just(Vec::new()), vec(any::<Index>(), 0..6)];
-    (any::<bool>(), option::of(any::<u8>()), option::of(any::<u8>()), table_sizes, fields, cuts, 1..5_u32).prop_map(
-        |(ends_stream, padding, priority, table_sizes, fields, cuts, stream)| Block {
-            stream,
-            ends_stream,
-            padding,
-            priority,
-            table_sizes,
-            fields,
-            cuts,
+    (name(), value(), 0..32_u8, entry, any::<bool>()).prop_map(
+        |(name, value, flags, entry, whole_entry)| Field {
+            name,
+            value,
+            flags,
+            entry,
+            whole_entry,
         },
     )
 }
 
+fn block() -> impl Strategy<Value = Block> {
+    let table_sizes =
+        prop_oneof![5 => Just(Vec::new()), 1 => vec(prop_oneof![0..200_u32, 0..=4096_u32], 1..3)];
+    let fields = vec(field(), 1..8);
+    let cuts = prop_oneof![Just(Vec::new()), vec(any::<Index>(), 0..6)];
+    (
+        any::<bool>(),
+        option::of(any::<u8>()),
+        option::of(any::<u8>()),
+        table_sizes,
+        fields,
+        cuts,
+        1..5_u32,
+    )
+        .prop_map(
+            |(ends_stream, padding, priority, table_sizes, fields, cuts, stream)| Block {
+                stream,
+                ends_stream,
+                padding,
+                priority,
+                table_sizes,
+                fields,
+                cuts,
+            },
+        )
+}
+
 fn any_frame() -> impl Strategy<Value = Sent> {
-    let other = (prop_oneof![Just(DATA), Just(PING), Just(0xee)], vec(any::<u8>(), 0..200));
+    let other = (
+        prop_oneof![Just(DATA), Just(PING), Just(0xee)],
+        vec(any::<u8>(), 0..200),
+    );
     prop_oneof![4 => block().prop_map(Sent::Block), 1 => other.prop_map(|(kind, payload)| Sent::Other { kind, payload })]
 }
 
@@ -161,11 +189,15 @@ impl Field {
             if self.whole_entry {
                 encoder.encode(index, block).is_ok()
             } else {
-                encoder.encode((index, self.value.clone(), self.flags), block).is_ok()
+                encoder
+                    .encode((index, self.value.clone(), self.flags), block)
+                    .is_ok()
             }
         });
         if !from_table {
-            encoder.encode((self.name.clone(), self.value.clone(), self.flags), block).unwrap();
+            encoder
+                .encode((self.name.clone(), self.value.clone(), self.flags), block)
+                .unwrap();
         }
     }
 }
@@ -184,7 +216,11 @@ impl Block {
             field.write(encoder, &mut block);
         }
 
-        let mut cuts: Vec<_> = self.cuts.iter().map(|cut| cut.index(block.len() + 1)).collect();
+        let mut cuts: Vec<_> = self
+            .cuts
+            .iter()
+            .map(|cut| cut.index(block.len() + 1))
+            .collect();
         // A fragment must fit into a frame with padding and priority.
         cuts.extend((0..block.len()).step_by(MAX_FRAME - 300));
         cuts.sort_unstable();
@@ -224,7 +260,10 @@ impl Block {
 /// What a server must receive of these fields.
 fn rewritten(fields: Fields) -> Fields {
     let left_out: [&[u8]; 4] = [AUTHORITY, b"content-type", b"te", b"user-agent"];
-    fields.into_iter().filter(|(name, _)| !left_out.contains(&&name[..])).collect()
+    fields
+        .into_iter()
+        .filter(|(name, _)| !left_out.contains(&&name[..]))
+        .collect()
 }
 
 fn write(frames: &[Sent]) -> Vec<u8> {
@@ -244,11 +283,17 @@ fn expected(frames: &[Sent], sent: &[u8]) -> Vec<Received> {
     let mut received = read(sent, &mut Some(decoder()));
     assert_eq!(received.len(), frames.len());
     for (frame, received) in frames.iter().zip(&mut received) {
-        let (Sent::Block(block), Received::Block { fields, .. }) = (frame, received) else { continue };
+        let (Sent::Block(block), Received::Block { fields, .. }) = (frame, received) else {
+            continue;
+        };
         assert_eq!(block.fields.len(), fields.len());
         for (field, (name, value)) in block.fields.iter().zip(&*fields) {
             if field.entry.is_none() {
-                assert_eq!((&field.name, &field.value), (name, value), "the encoder and the decoder disagree");
+                assert_eq!(
+                    (&field.name, &field.value),
+                    (name, value),
+                    "the encoder and the decoder disagree"
+                );
             }
         }
         *fields = rewritten(std::mem::take(fields));
@@ -287,7 +332,14 @@ fn read(octets: &[u8], decoder: &mut Option<loona_hpack::Decoder<'_>>) -> Vec<Re
                     priority = Some(payload[..5].to_vec());
                     payload = &payload[5..];
                 }
-                open = Some((Opening { stream, flags, priority }, payload.to_vec()));
+                open = Some((
+                    Opening {
+                        stream,
+                        flags,
+                        priority,
+                    },
+                    payload.to_vec(),
+                ));
             }
             CONTINUATION => {
                 let (opening, block) = open.as_mut().unwrap();
@@ -296,17 +348,32 @@ fn read(octets: &[u8], decoder: &mut Option<loona_hpack::Decoder<'_>>) -> Vec<Re
             }
             kind => {
                 assert!(open.is_none());
-                received.push(Received::Other { kind, payload: payload.to_vec() });
+                received.push(Received::Other {
+                    kind,
+                    payload: payload.to_vec(),
+                });
                 continue;
             }
         }
         if flags & END_HEADERS != 0 {
-            let (Opening { stream, flags, priority }, block) = open.take().unwrap();
+            let (
+                Opening {
+                    stream,
+                    flags,
+                    priority,
+                },
+                block,
+            ) = open.take().unwrap();
             let fields = match decoder {
                 Some(decoder) => decoder.decode(&block).unwrap(),
                 None => self::decoder().decode(&block).unwrap(),
             };
-            received.push(Received::Block { stream, ends_stream: flags & END_STREAM != 0, priority, fields });
+            received.push(Received::Block {
+                stream,
+                ends_stream: flags & END_STREAM != 0,
+                priority,
+                fields,
+            });
         }
     }
     assert!(open.is_none());
@@ -353,7 +420,12 @@ fn filtered(octets: &[u8], pieces: &[usize]) -> Result<Vec<u8>, ProtocolError> {
 }
 
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
-    prop_oneof![Just(vec![usize::MAX]), Just(vec![1]), vec(1..40_usize, 1..10), vec(1..3000_usize, 1..10)]
+    prop_oneof![
+        Just(vec![usize::MAX]),
+        Just(vec![1]),
+        vec(1..40_usize, 1..10),
+        vec(1..3000_usize, 1..10)
+    ]
 }
 
 proptest! {
@@ -426,7 +498,10 @@ fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
     assert!(sent.len() < MAX_FRAME);
     let frames = [Sent::Block(block)];
     for pieces in [&[usize::MAX][..], &[1], &[1000]] {
-        assert_eq!(read(&filtered(&sent, pieces).unwrap(), &mut None), expected(&frames, &sent));
+        assert_eq!(
+            read(&filtered(&sent, pieces).unwrap(), &mut None),
+            expected(&frames, &sent)
+        );
     }
 }
 
@@ -437,30 +512,88 @@ fn framing_violations_are_errors() {
     let flood: Vec<u8> = frame(CONTINUATION, 0, 1, &[]).repeat(8000);
     let big = vec![0; MAX_FRAME + 1];
     for (what, frames) in [
-        ("CONTINUATION first", frame(CONTINUATION, END_HEADERS, 1, &block)),
-        ("CONTINUATION after a complete block", [headers(END_HEADERS), frame(CONTINUATION, 0, 1, &block)].concat()),
-        ("CONTINUATION of another stream", [headers(0), frame(CONTINUATION, END_HEADERS, 3, &block)].concat()),
-        ("DATA within a block", [headers(0), frame(DATA, 0, 1, &[])].concat()),
-        ("HEADERS within a block", [headers(0), headers(END_HEADERS)].concat()),
-        ("HEADERS of stream 0", frame(HEADERS, END_HEADERS, 0, &block)),
-        ("HEADERS of the reserved bit alone", frame(HEADERS, END_HEADERS, 1 << 31, &block)),
-        ("PUSH_PROMISE", frame(0x5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82])),
-        ("no octet for the padding length", frame(HEADERS, END_HEADERS | PADDED, 1, &[])),
-        ("padding longer than the frame", frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x82])),
-        ("an incomplete priority", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 3])),
-        ("a stream that depends on itself", frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 1, 0, 0x82])),
-        ("a HEADERS frame too large", frame(HEADERS, END_HEADERS, 1, &big)),
-        ("a CONTINUATION frame too large", [headers(0), frame(CONTINUATION, 0, 1, &big)].concat()),
+        (
+            "CONTINUATION first",
+            frame(CONTINUATION, END_HEADERS, 1, &block),
+        ),
+        (
+            "CONTINUATION after a complete block",
+            [headers(END_HEADERS), frame(CONTINUATION, 0, 1, &block)].concat(),
+        ),
+        (
+            "CONTINUATION of another stream",
+            [headers(0), frame(CONTINUATION, END_HEADERS, 3, &block)].concat(),
+        ),
+        (
+            "DATA within a block",
+            [headers(0), frame(DATA, 0, 1, &[])].concat(),
+        ),
+        (
+            "HEADERS within a block",
+            [headers(0), headers(END_HEADERS)].concat(),
+        ),
+        (
+            "HEADERS of stream 0",
+            frame(HEADERS, END_HEADERS, 0, &block),
+        ),
+        (
+            "HEADERS of the reserved bit alone",
+            frame(HEADERS, END_HEADERS, 1 << 31, &block),
+        ),
+        (
+            "PUSH_PROMISE",
+            frame(0x5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]),
+        ),
+        (
+            "no octet for the padding length",
+            frame(HEADERS, END_HEADERS | PADDED, 1, &[]),
+        ),
+        (
+            "padding longer than the frame",
+            frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x82]),
+        ),
+        (
+            "an incomplete priority",
+            frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 3]),
+        ),
+        (
+            "a stream that depends on itself",
+            frame(HEADERS, END_HEADERS | PRIORITY, 1, &[0, 0, 0, 1, 0, 0x82]),
+        ),
+        (
+            "a HEADERS frame too large",
+            frame(HEADERS, END_HEADERS, 1, &big),
+        ),
+        (
+            "a CONTINUATION frame too large",
+            [headers(0), frame(CONTINUATION, 0, 1, &big)].concat(),
+        ),
         ("a block without end", [headers(0), flood].concat()),
-        ("a field cut short", frame(HEADERS, END_HEADERS, 1, &[0x82, 0x41])),
-        ("an index beyond the table", frame(HEADERS, END_HEADERS, 1, &[0xbe])),
-        ("a table larger than allowed", frame(HEADERS, END_HEADERS, 1, &[0x3f, 0xe2, 0x1f, 0x82])),
+        (
+            "a field cut short",
+            frame(HEADERS, END_HEADERS, 1, &[0x82, 0x41]),
+        ),
+        (
+            "an index beyond the table",
+            frame(HEADERS, END_HEADERS, 1, &[0xbe]),
+        ),
+        (
+            "a table larger than allowed",
+            frame(HEADERS, END_HEADERS, 1, &[0x3f, 0xe2, 0x1f, 0x82]),
+        ),
     ] {
         let octets = [PREFACE, &frames].concat();
         assert!(filtered(&octets, &[usize::MAX]).is_err(), "{what}");
-        assert_eq!(filtered(&octets, &[1]), filtered(&octets, &[usize::MAX]), "{what}");
+        assert_eq!(
+            filtered(&octets, &[1]),
+            filtered(&octets, &[usize::MAX]),
+            "{what}"
+        );
     }
-    for octets in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\t"] {
+    for octets in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\t",
+    ] {
         assert!(filtered(octets, &[usize::MAX]).is_err());
     }
 }
@@ -478,11 +611,15 @@ async fn a_header_block_that_stays_incomplete_is_an_error_after_its_time() {
     for _ in 0..5 {
         client.write_all(&sent).await.unwrap();
         stream.read_exact(&mut read).await.unwrap();
-        tokio::time::timeout(TIME * 2 / 3, stream.read(&mut [0])).await.expect_err("the block is incomplete");
+        tokio::time::timeout(TIME * 2 / 3, stream.read(&mut [0]))
+            .await
+            .expect_err("the block is incomplete");
         sent = [second, first].concat();
         read = vec![0; block.len()];
     }
-    let read = tokio::time::timeout(TIME / 2, stream.read(&mut [0])).await.expect("the time for the block is over");
+    let read = tokio::time::timeout(TIME / 2, stream.read(&mut [0]))
+        .await
+        .expect("the time for the block is over");
     assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
 }
 
@@ -516,7 +653,12 @@ fn trailers_and_large_messages_pass() {
         PREFACE,
         &frame(HEADERS, END_HEADERS, 1, &[0x82]),
         &frame(DATA, 0, 1, &message),
-        &frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0x00, 1, b'a', 1, b'b']),
+        &frame(
+            HEADERS,
+            END_HEADERS | END_STREAM,
+            1,
+            &[0x00, 1, b'a', 1, b'b'],
+        ),
     ]
     .concat();
     assert_eq!(filtered(&octets, &[usize::MAX]), Ok(octets));

@@ -60,7 +60,10 @@ impl Client {
     /// waits. It shares the connections of this one.
     #[must_use]
     pub fn with_deadline(&self, deadline: Duration) -> Self {
-        Self { deadline: deadline.min(MAX_DEADLINE), ..self.clone() }
+        Self {
+            deadline: deadline.min(MAX_DEADLINE),
+            ..self.clone()
+        }
     }
 
     /// Disks: their identifiers, locations, sizes, state and partition.
@@ -97,10 +100,15 @@ impl Client {
     /// list is empty if no csi-proxy runs there, or if the container has none of its pipes. A
     /// daemon that hangs serves a version that does not [answer](ServedVersion::answers).
     pub async fn served_versions(&self) -> Result<Vec<ServedVersion>, Error> {
-        let found = self.connections.answering(self.deadline.min(ANSWER_TIME)).await.map_err(|error| {
-            let kind = rpc::connect_error_kind(&error);
-            Error::new(kind, "the search for served versions", error.to_string()).with_source(error)
-        })?;
+        let found = self
+            .connections
+            .answering(self.deadline.min(ANSWER_TIME))
+            .await
+            .map_err(|error| {
+                let kind = rpc::connect_error_kind(&error);
+                Error::new(kind, "the search for served versions", error.to_string())
+                    .with_source(error)
+            })?;
         let version = |(row, answers): (&api::GroupVersion, bool)| ServedVersion {
             group: row.group.name(),
             version: row.version,
@@ -120,21 +128,44 @@ impl Client {
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) if csi-proxy has no such RPC in one of the
     /// versions.
-    pub async fn call_encoded(&self, rpc: EncodedRpc<'_>, request: Vec<u8>) -> Result<Vec<u8>, Error> {
-        let EncodedRpc { group, versions, name: rpc } = rpc;
+    pub async fn call_encoded(
+        &self,
+        rpc: EncodedRpc<'_>,
+        request: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let EncodedRpc {
+            group,
+            versions,
+            name: rpc,
+        } = rpc;
         let unknown = || {
-            let message = format!("csi-proxy has no RPC {rpc} in {group} {}", versions.join(", "));
+            let message = format!(
+                "csi-proxy has no RPC {rpc} in {group} {}",
+                versions.join(", ")
+            );
             Error::new(ErrorKind::InvalidArgument, "the call", message)
         };
-        let group = Group::ALL.into_iter().find(|own| own.name() == group).ok_or_else(unknown)?;
+        let group = Group::ALL
+            .into_iter()
+            .find(|own| own.name() == group)
+            .ok_or_else(unknown)?;
         let known = |version: &&str| {
             let version = GroupVersion::find(group, version)?;
             Some((version.version, version.rpc(rpc)?.name))
         };
-        let known: Vec<_> = versions.iter().map(known).collect::<Option<_>>().ok_or_else(unknown)?;
+        let known: Vec<_> = versions
+            .iter()
+            .map(known)
+            .collect::<Option<_>>()
+            .ok_or_else(unknown)?;
         let (_, name) = *known.first().ok_or_else(unknown)?;
         let versions: Vec<_> = known.into_iter().map(|(version, _)| version).collect();
-        let rpc = Rpc { group, name, effect: Effect::Unknown, versions: &versions };
+        let rpc = Rpc {
+            group,
+            name,
+            effect: Effect::Unknown,
+            versions: &versions,
+        };
         rpc::call(self, rpc, &request, || EncodedCodec).await
     }
 
@@ -149,7 +180,12 @@ impl Client {
     }
 
     async fn call<Q: Request>(&self, effect: Effect, request: Q) -> Result<Q::Response, Error> {
-        let rpc = Rpc { group: Q::GROUP, name: Q::RPC, effect, versions: Q::VERSIONS };
+        let rpc = Rpc {
+            group: Q::GROUP,
+            name: Q::RPC,
+            effect,
+            versions: Q::VERSIONS,
+        };
         rpc::call(self, rpc, &request, ProstCodec::<Q, Q::Response>::default).await
     }
 }
@@ -202,13 +238,19 @@ impl Builder {
     /// Connects to Unix sockets in this folder, which `csi-proxy-sim -socket-folder` serves. Not on
     /// Windows.
     pub fn socket_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { endpoints: Endpoints::At(Location::Directory(folder.into())), ..self }
+        Self {
+            endpoints: Endpoints::At(Location::Directory(folder.into())),
+            ..self
+        }
     }
 
     /// Lets `connect` open each connection, such as one to a server in the process of a test. It
     /// gets the name of the pipe without the folder, such as `csi-proxy-disk-v1`. An error of the
     /// kind [`NotFound`](io::ErrorKind::NotFound) means that nothing serves that pipe.
-    pub fn connector<S, F>(self, connect: impl Fn(&'static str) -> F + Send + Sync + 'static) -> Self
+    pub fn connector<S, F>(
+        self,
+        connect: impl Fn(&'static str) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
         F: Future<Output = io::Result<S>> + Send + 'static,
@@ -217,26 +259,43 @@ impl Builder {
             let stream = connect(pipe);
             Box::pin(async move { Ok(Box::new(stream.await?) as _) })
         };
-        Self { endpoints: Endpoints::Through(Arc::new(connect)), ..self }
+        Self {
+            endpoints: Endpoints::Through(Arc::new(connect)),
+            ..self
+        }
     }
 
     /// Makes each call only once: for a caller that repeats calls itself, and for tests. A call
     /// still connects if no connection is open.
     pub fn without_retries(self) -> Self {
-        Self { delays: &[], ..self }
+        Self {
+            delays: &[],
+            ..self
+        }
     }
 
     /// Sets how long each call may take, with all its repetitions. The default is
     /// [`DEFAULT_DEADLINE`], the maximum a day. The node learns of the deadline too, and does not
     /// begin a change after it.
     pub fn deadline(self, deadline: Duration) -> Self {
-        Self { deadline: deadline.min(MAX_DEADLINE), ..self }
+        Self {
+            deadline: deadline.min(MAX_DEADLINE),
+            ..self
+        }
     }
 
     /// Creates the client. Connects to nothing yet.
     pub fn build(self) -> Client {
-        let Self { endpoints, deadline, delays } = self;
-        Client { connections: Arc::new(Connections::new(endpoints)), deadline, delays }
+        let Self {
+            endpoints,
+            deadline,
+            delays,
+        } = self;
+        Client {
+            connections: Arc::new(Connections::new(endpoints)),
+            deadline,
+            delays,
+        }
     }
 }
 
@@ -246,9 +305,14 @@ impl Default for Builder {
     fn default() -> Self {
         let is_set = |folder: &OsString| !folder.is_empty() && env::consts::OS != "windows";
         let runtime_folder = env::var_os("XDG_RUNTIME_DIR").filter(is_set);
-        let location = runtime_folder
-            .map_or(Location::NamedPipes, |folder| Location::Directory(PathBuf::from(folder).join("csi-proxy")));
-        Self { endpoints: Endpoints::At(location), deadline: DEFAULT_DEADLINE, delays: DELAYS }
+        let location = runtime_folder.map_or(Location::NamedPipes, |folder| {
+            Location::Directory(PathBuf::from(folder).join("csi-proxy"))
+        });
+        Self {
+            endpoints: Endpoints::At(location),
+            deadline: DEFAULT_DEADLINE,
+            delays: DELAYS,
+        }
     }
 }
 
@@ -265,7 +329,11 @@ mod tests {
         check(&client.disk());
         check_future(client.disk().rescan());
         check_future(client.served_versions());
-        let rescan = EncodedRpc { group: "disk", versions: &["v1"], name: "Rescan" };
+        let rescan = EncodedRpc {
+            group: "disk",
+            versions: &["v1"],
+            name: "Rescan",
+        };
         check_future(client.call_encoded(rescan, Vec::new()));
     }
 
@@ -281,9 +349,16 @@ mod tests {
         if env::consts::OS == "windows" {
             return;
         }
-        let client = Builder { endpoints: Endpoints::At(Location::NamedPipes), ..Client::builder() }.build();
+        let client = Builder {
+            endpoints: Endpoints::At(Location::NamedPipes),
+            ..Client::builder()
+        }
+        .build();
         let error = client.disk().rescan().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FailedPrecondition);
-        assert!(error.to_string().contains("exists only on Windows"), "{error}");
+        assert!(
+            error.to_string().contains("exists only on Windows"),
+            "{error}"
+        );
     }
 }

@@ -75,7 +75,10 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(crate) fn new(endpoints: Endpoints) -> Self {
-        let last = GROUP_VERSIONS.iter().map(|version| (version.pipe(), Mutex::default())).collect();
+        let last = GROUP_VERSIONS
+            .iter()
+            .map(|version| (version.pipe(), Mutex::default()))
+            .collect();
         Self { endpoints, last }
     }
 
@@ -87,8 +90,14 @@ impl Connections {
             return Ok(open.clone());
         }
         let stream = self.endpoints.connect(version).await?;
-        tracing::debug!(endpoint = version.pipe(), again = last.is_some(), "connected to csi-proxy");
-        let (sender, task) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        tracing::debug!(
+            endpoint = version.pipe(),
+            again = last.is_some(),
+            "connected to csi-proxy"
+        );
+        let (sender, task) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .map_err(io::Error::other)?;
         // The calls on the connection get its error. The task ends when no sender is left.
         tokio::spawn(async move { drop(task.await) });
         Ok(last.insert(Connection(sender)).clone())
@@ -112,7 +121,10 @@ impl Connections {
 
     /// Returns which versions are served now, and whether the daemon answers there within `limit`.
     /// Keeps no connection.
-    pub(crate) async fn answering(&self, limit: Duration) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
+    pub(crate) async fn answering(
+        &self,
+        limit: Duration,
+    ) -> io::Result<Vec<(&'static GroupVersion, bool)>> {
         let ask = |version: &'static GroupVersion| {
             let endpoints = self.endpoints.clone();
             let answer = async move {
@@ -164,7 +176,10 @@ impl Service<Request<Body>> for Connection {
         Box::pin(async move {
             response.await.map_err(|mut error| {
                 let was_sent = error.take_message().is_none();
-                ConnectionLost { was_sent, error: error.into_error() }
+                ConnectionLost {
+                    was_sent,
+                    error: error.into_error(),
+                }
             })
         })
     }

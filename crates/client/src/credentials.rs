@@ -15,8 +15,14 @@ pub struct Credentials<'a> {
 
 impl fmt::Debug for Credentials<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { username, password: _ } = self;
-        f.debug_struct("Credentials").field("username", username).field("password", &"[redacted]").finish()
+        let Self {
+            username,
+            password: _,
+        } = self;
+        f.debug_struct("Credentials")
+            .field("username", username)
+            .field("password", &"[redacted]")
+            .finish()
     }
 }
 
@@ -26,7 +32,16 @@ mod tests {
 
     #[test]
     fn debug_shows_no_password() {
-        let shown = format!("{:?}", Credentials { username: "anna", password: "hunter2" });
-        assert!(shown.contains("anna") && !shown.contains("hunter2"), "{shown}");
+        let shown = format!(
+            "{:?}",
+            Credentials {
+                username: "anna",
+                password: "hunter2"
+            }
+        );
+        assert!(
+            shown.contains("anna") && !shown.contains("hunter2"),
+            "{shown}"
+        );
     }
 }

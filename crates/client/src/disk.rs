@@ -66,12 +66,29 @@ impl Disk {
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_disk_locations(&self) -> Result<BTreeMap<DiskNumber, DiskLocation>, Error> {
-        let locations = self.0.read(v1::ListDiskLocationsRequest {}).await?.disk_locations;
+        let locations = self
+            .0
+            .read(v1::ListDiskLocationsRequest {})
+            .await?
+            .disk_locations;
         let location = |found: v1::DiskLocation| {
-            let v1::DiskLocation { adapter, bus, target, lunid } = found;
-            DiskLocation { adapter, bus, target, lun: lunid }
+            let v1::DiskLocation {
+                adapter,
+                bus,
+                target,
+                lunid,
+            } = found;
+            DiskLocation {
+                adapter,
+                bus,
+                target,
+                lun: lunid,
+            }
         };
-        Ok(locations.into_iter().map(|(disk, found)| (DiskNumber(disk), location(found))).collect())
+        Ok(locations
+            .into_iter()
+            .map(|(disk, found)| (DiskNumber(disk), location(found)))
+            .collect())
     }
 
     /// Lists the identifiers of each disk, by disk number.
@@ -79,8 +96,17 @@ impl Disk {
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_disk_ids(&self) -> Result<BTreeMap<DiskNumber, DiskIds>, Error> {
         let ids = self.0.read(v1::ListDiskIDsRequest {}).await?.disk_ids;
-        let of = |v1::DiskIDs { page83, serial_number }| DiskIds { page83, serial_number };
-        Ok(ids.into_iter().map(|(disk, found)| (DiskNumber(disk), of(found))).collect())
+        let of = |v1::DiskIDs {
+                      page83,
+                      serial_number,
+                  }| DiskIds {
+            page83,
+            serial_number,
+        };
+        Ok(ids
+            .into_iter()
+            .map(|(disk, found)| (DiskNumber(disk), of(found)))
+            .collect())
     }
 
     /// Returns the size of the disk in bytes, whether it is online or offline.
@@ -91,7 +117,11 @@ impl Disk {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
     pub async fn get_disk_stats(&self, DiskNumber(disk_number): DiskNumber) -> Result<u64, Error> {
-        let size = self.0.read(v1::GetDiskStatsRequest { disk_number }).await?.total_bytes;
+        let size = self
+            .0
+            .read(v1::GetDiskStatsRequest { disk_number })
+            .await?
+            .total_bytes;
         rpc::unsigned(v1::GetDiskStatsRequest::RPC, size)
     }
 
@@ -102,9 +132,20 @@ impl Disk {
     /// # Errors
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist.
-    pub async fn get_disk_state(&self, DiskNumber(disk_number): DiskNumber) -> Result<DiskState, Error> {
-        let is_online = self.0.read(v1::GetDiskStateRequest { disk_number }).await?.is_online;
-        Ok(if is_online { DiskState::Online } else { DiskState::Offline })
+    pub async fn get_disk_state(
+        &self,
+        DiskNumber(disk_number): DiskNumber,
+    ) -> Result<DiskState, Error> {
+        let is_online = self
+            .0
+            .read(v1::GetDiskStateRequest { disk_number })
+            .await?
+            .is_online;
+        Ok(if is_online {
+            DiskState::Online
+        } else {
+            DiskState::Offline
+        })
     }
 
     /// Brings the disk online and makes it writable, or takes it offline. A disk that is already in
@@ -118,9 +159,19 @@ impl Disk {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the disk does not exist;
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied) if the node itself uses a disk that
     /// is to be taken offline.
-    pub async fn set_disk_state(&self, DiskNumber(disk_number): DiskNumber, state: DiskState) -> Result<(), Error> {
+    pub async fn set_disk_state(
+        &self,
+        DiskNumber(disk_number): DiskNumber,
+        state: DiskState,
+    ) -> Result<(), Error> {
         let is_online = state == DiskState::Online;
-        self.0.change(v1::SetDiskStateRequest { disk_number, is_online }).await.map(drop)
+        self.0
+            .change(v1::SetDiskStateRequest {
+                disk_number,
+                is_online,
+            })
+            .await
+            .map(drop)
     }
 
     /// Gives an empty disk a GPT and one basic data partition of maximum size, without a drive
@@ -135,7 +186,10 @@ impl Disk {
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the disk has contents that
     /// are not a partition table.
     pub async fn partition_disk(&self, DiskNumber(disk_number): DiskNumber) -> Result<(), Error> {
-        self.0.change(v1::PartitionDiskRequest { disk_number }).await.map(drop)
+        self.0
+            .change(v1::PartitionDiskRequest { disk_number })
+            .await
+            .map(drop)
     }
 
     /// Makes Windows look for disks that were added, removed or resized.

@@ -77,21 +77,45 @@ impl Error {
     /// Creates the error of an RPC with a message of the daemon. Calls return such errors; tests of
     /// a driver need them too.
     pub fn new(kind: ErrorKind, rpc: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, rpc, message: message.into(), call_number: None, source: None }
+        Self {
+            kind,
+            rpc,
+            message: message.into(),
+            call_number: None,
+            source: None,
+        }
     }
 
-    pub(crate) fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { source: Some(source.into()), ..self }
+    pub(crate) fn with_source(
+        self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            source: Some(source.into()),
+            ..self
+        }
     }
 
     /// The error for a status that the daemon sent.
     pub(crate) fn from_status(rpc: &'static str, status: &Status) -> Self {
-        let number = status.metadata().get(CALL_NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
+        let number = status
+            .metadata()
+            .get(CALL_NUMBER)
+            .and_then(|number| number.to_str().ok()?.parse().ok());
         let is_not_mounted = rpc == GetVolumeIdFromTargetPathRequest::RPC
             && status.code() == Code::Unknown
-            && NOT_MOUNTED.iter().any(|text| status.message().contains(text));
-        let kind = if is_not_mounted { ErrorKind::NotFound } else { kind(status.code()) };
-        Self { call_number: number, ..Self::new(kind, rpc, status.message()) }
+            && NOT_MOUNTED
+                .iter()
+                .any(|text| status.message().contains(text));
+        let kind = if is_not_mounted {
+            ErrorKind::NotFound
+        } else {
+            kind(status.code())
+        };
+        Self {
+            call_number: number,
+            ..Self::new(kind, rpc, status.message())
+        }
     }
 
     /// The kind of failure.
@@ -102,7 +126,10 @@ impl Error {
     /// The number of the gRPC code, for a node plugin that returns the code of the failed call.
     /// With the feature `tonic`, an error converts to a `tonic::Status` with this code.
     pub fn grpc_code(&self) -> i32 {
-        let code = CODES.iter().find(|(kind, _)| *kind == self.kind).map_or(Code::Unknown, |(_, code)| *code);
+        let code = CODES
+            .iter()
+            .find(|(kind, _)| *kind == self.kind)
+            .map_or(Code::Unknown, |(_, code)| *code);
         code as i32
     }
 
@@ -129,14 +156,18 @@ impl Error {
     /// [`grpc_code`](Self::grpc_code).
     pub fn is_retryable(&self) -> bool {
         use ErrorKind::{Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable};
-        matches!(self.kind, Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable)
+        matches!(
+            self.kind,
+            Aborted | Cancelled | DeadlineExceeded | ResourceExhausted | Unavailable
+        )
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed: {}", self.rpc, self.message)?;
-        self.call_number.map_or(Ok(()), |number| write!(f, " (call {number})"))
+        self.call_number
+            .map_or(Ok(()), |number| write!(f, " (call {number})"))
     }
 }
 
@@ -181,7 +212,10 @@ fn kind(code: Code) -> ErrorKind {
     if code == Code::OutOfRange {
         return ErrorKind::InvalidArgument; // the daemon sends this code for a request that is too large
     }
-    CODES.iter().find(|(_, known)| *known == code).map_or(ErrorKind::Unknown, |(kind, _)| *kind)
+    CODES
+        .iter()
+        .find(|(_, known)| *known == code)
+        .map_or(ErrorKind::Unknown, |(kind, _)| *kind)
 }
 
 #[cfg(test)]
@@ -191,21 +225,36 @@ mod tests {
     #[test]
     fn a_status_becomes_an_error_with_its_kind_message_and_call_number() {
         let mut status = Status::not_found("disk 9 does not exist");
-        assert_eq!(Error::from_status("GetDiskStats", &status).call_number(), None);
+        assert_eq!(
+            Error::from_status("GetDiskStats", &status).call_number(),
+            None
+        );
         status.metadata_mut().insert(CALL_NUMBER, 17.into());
         let error = Error::from_status("GetDiskStats", &status);
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.call_number(), Some(17));
-        assert_eq!(error.to_string(), "GetDiskStats failed: disk 9 does not exist (call 17)");
+        assert_eq!(
+            error.to_string(),
+            "GetDiskStats failed: disk 9 does not exist (call 17)"
+        );
     }
 
     #[test]
     fn an_error_has_the_code_of_the_daemons_status() {
         for number in (0..=16).filter(|number| ![0, 11, 15, 16].contains(number)) {
-            assert_eq!(Error::from_status("X", &Status::new(Code::from(number), "")).grpc_code(), number);
+            assert_eq!(
+                Error::from_status("X", &Status::new(Code::from(number), "")).grpc_code(),
+                number
+            );
         }
-        for (other, code) in [(Code::OutOfRange, Code::InvalidArgument), (Code::DataLoss, Code::Unknown)] {
-            assert_eq!(Error::from_status("X", &Status::new(other, "")).grpc_code(), code as i32);
+        for (other, code) in [
+            (Code::OutOfRange, Code::InvalidArgument),
+            (Code::DataLoss, Code::Unknown),
+        ] {
+            assert_eq!(
+                Error::from_status("X", &Status::new(other, "")).grpc_code(),
+                code as i32
+            );
         }
     }
 
@@ -214,11 +263,26 @@ mod tests {
         let kind = |rpc, code, text: &str| Error::from_status(rpc, &Status::new(code, text)).kind();
         for text in NOT_MOUNTED {
             let text = format!("error: {text}");
-            assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Unknown, &text), ErrorKind::NotFound, "{text}");
-            assert_eq!(kind("MountVolume", Code::Unknown, &text), ErrorKind::Unknown, "{text}");
-            assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Internal, &text), ErrorKind::Internal, "{text}");
+            assert_eq!(
+                kind("GetVolumeIDFromTargetPath", Code::Unknown, &text),
+                ErrorKind::NotFound,
+                "{text}"
+            );
+            assert_eq!(
+                kind("MountVolume", Code::Unknown, &text),
+                ErrorKind::Unknown,
+                "{text}"
+            );
+            assert_eq!(
+                kind("GetVolumeIDFromTargetPath", Code::Internal, &text),
+                ErrorKind::Internal,
+                "{text}"
+            );
         }
-        assert_eq!(kind("GetVolumeIDFromTargetPath", Code::Unknown, "access denied"), ErrorKind::Unknown);
+        assert_eq!(
+            kind("GetVolumeIDFromTargetPath", Code::Unknown, "access denied"),
+            ErrorKind::Unknown
+        );
     }
 
     #[cfg(feature = "tonic")]
@@ -230,7 +294,10 @@ mod tests {
             Status::from(Error::from_status("GetDiskStats", &status))
         };
         let (first, second) = (status(17), status(18));
-        assert_eq!((first.code(), first.message()), (Code::NotFound, "GetDiskStats failed: disk 9 does not exist"));
+        assert_eq!(
+            (first.code(), first.message()),
+            (Code::NotFound, "GetDiskStats failed: disk 9 does not exist")
+        );
         assert_eq!(first.message(), second.message());
         assert_eq!(second.metadata().get(CALL_NUMBER).unwrap(), "18");
     }
@@ -238,9 +305,17 @@ mod tests {
     #[test]
     fn the_retryable_kinds_are_those_that_kubelet_takes_for_still_running() {
         let retryable = |number| Error::new(kind(Code::from(number)), "X", "").is_retryable();
-        let codes: Vec<Code> = (0..=16).filter(|number| retryable(*number)).map(Code::from).collect();
-        let expected =
-            [Code::Cancelled, Code::DeadlineExceeded, Code::ResourceExhausted, Code::Aborted, Code::Unavailable];
+        let codes: Vec<Code> = (0..=16)
+            .filter(|number| retryable(*number))
+            .map(Code::from)
+            .collect();
+        let expected = [
+            Code::Cancelled,
+            Code::DeadlineExceeded,
+            Code::ResourceExhausted,
+            Code::Aborted,
+            Code::Unavailable,
+        ];
         assert_eq!(codes, expected);
     }
 }

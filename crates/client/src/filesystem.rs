@@ -30,7 +30,12 @@ impl Filesystem {
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn path_exists(&self, path: &str) -> Result<bool, Error> {
-        let response = self.0.read(v1::PathExistsRequest { path: path.to_owned() }).await?;
+        let response = self
+            .0
+            .read(v1::PathExistsRequest {
+                path: path.to_owned(),
+            })
+            .await?;
         Ok(response.exists)
     }
 
@@ -43,7 +48,12 @@ impl Filesystem {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist.
     pub async fn is_symlink(&self, path: &str) -> Result<bool, Error> {
-        let response = self.0.read(v1::IsSymlinkRequest { path: path.to_owned() }).await?;
+        let response = self
+            .0
+            .read(v1::IsSymlinkRequest {
+                path: path.to_owned(),
+            })
+            .await?;
         Ok(response.is_symlink)
     }
 
@@ -52,7 +62,12 @@ impl Filesystem {
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn mkdir(&self, path: &str) -> Result<(), Error> {
-        self.0.change(v1::MkdirRequest { path: path.to_owned() }).await.map(drop)
+        self.0
+            .change(v1::MkdirRequest {
+                path: path.to_owned(),
+            })
+            .await
+            .map(drop)
     }
 
     /// Removes an empty directory, a link or a mount point. The target of a link and the volume of
@@ -65,7 +80,13 @@ impl Filesystem {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the path does not exist and
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the directory is not empty.
     pub async fn rmdir(&self, path: &str) -> Result<(), Error> {
-        self.0.change(v1::RmdirRequest { path: path.to_owned(), force: false }).await.map(drop)
+        self.0
+            .change(v1::RmdirRequest {
+                path: path.to_owned(),
+                force: false,
+            })
+            .await
+            .map(drop)
     }
 
     /// Removes a directory with its contents, a link or a mount point, as Rmdir does with `force`.
@@ -76,7 +97,13 @@ impl Filesystem {
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn rmdir_all(&self, path: &str) -> Result<(), Error> {
-        self.0.change(v1::RmdirRequest { path: path.to_owned(), force: true }).await.map(drop)
+        self.0
+            .change(v1::RmdirRequest {
+                path: path.to_owned(),
+                force: true,
+            })
+            .await
+            .map(drop)
     }
 
     /// Removes the contents of the directory or of the volume that is mounted there, and keeps the
@@ -89,7 +116,12 @@ impl Filesystem {
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve filesystem
     /// v2alpha1.
     pub async fn rmdir_contents(&self, path: &str) -> Result<(), Error> {
-        self.0.change(v2alpha1::RmdirContentsRequest { path: path.to_owned() }).await.map(drop)
+        self.0
+            .change(v2alpha1::RmdirContentsRequest {
+                path: path.to_owned(),
+            })
+            .await
+            .map(drop)
     }
 
     /// Creates a link. It is a directory link unless it leads to a file. Succeeds if the same link
@@ -103,6 +135,12 @@ impl Filesystem {
     /// the link; [`NotFound`](crate::ErrorKind::NotFound) if its parent does not exist.
     pub async fn create_symlink(&self, link: Symlink<'_>) -> Result<(), Error> {
         let (source_path, target_path) = (link.leads_to.to_owned(), link.path.to_owned());
-        self.0.change(v1::CreateSymlinkRequest { source_path, target_path }).await.map(drop)
+        self.0
+            .change(v1::CreateSymlinkRequest {
+                source_path,
+                target_path,
+            })
+            .await
+            .map(drop)
     }
 }

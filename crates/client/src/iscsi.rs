@@ -40,11 +40,17 @@ impl TargetPortal {
 
     /// Creates the portal at this address and the default port.
     pub fn new(address: impl Into<String>) -> Self {
-        Self { address: address.into(), port: Self::DEFAULT_PORT }
+        Self {
+            address: address.into(),
+            port: Self::DEFAULT_PORT,
+        }
     }
 
     fn to_message(&self) -> v1alpha2::TargetPortal {
-        v1alpha2::TargetPortal { target_address: self.address.clone(), target_port: self.port.into() }
+        v1alpha2::TargetPortal {
+            target_address: self.address.clone(),
+            target_port: self.port.into(),
+        }
     }
 }
 
@@ -55,15 +61,24 @@ impl Iscsi {
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn add_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
         let target_portal = Some(portal.to_message());
-        self.0.change(v1alpha2::AddTargetPortalRequest { target_portal }).await.map(drop)
+        self.0
+            .change(v1alpha2::AddTargetPortalRequest { target_portal })
+            .await
+            .map(drop)
     }
 
     /// Lists the qualified names of the targets that the portal offers.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn discover_target_portal(&self, portal: &TargetPortal) -> Result<Vec<String>, Error> {
+    pub async fn discover_target_portal(
+        &self,
+        portal: &TargetPortal,
+    ) -> Result<Vec<String>, Error> {
         let target_portal = Some(portal.to_message());
-        let response = self.0.read(v1alpha2::DiscoverTargetPortalRequest { target_portal }).await?;
+        let response = self
+            .0
+            .read(v1alpha2::DiscoverTargetPortalRequest { target_portal })
+            .await?;
         Ok(response.iqns)
     }
 
@@ -72,18 +87,32 @@ impl Iscsi {
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn remove_target_portal(&self, portal: &TargetPortal) -> Result<(), Error> {
         let target_portal = Some(portal.to_message());
-        self.0.change(v1alpha2::RemoveTargetPortalRequest { target_portal }).await.map(drop)
+        self.0
+            .change(v1alpha2::RemoveTargetPortalRequest { target_portal })
+            .await
+            .map(drop)
     }
 
     /// Lists the portals that the initiator knows.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn list_target_portals(&self) -> Result<Vec<TargetPortal>, Error> {
-        let portals = self.0.read(v1alpha2::ListTargetPortalsRequest {}).await?.target_portals;
-        let portal = |v1alpha2::TargetPortal { target_address: address, target_port }| {
+        let portals = self
+            .0
+            .read(v1alpha2::ListTargetPortalsRequest {})
+            .await?
+            .target_portals;
+        let portal = |v1alpha2::TargetPortal {
+                          target_address: address,
+                          target_port,
+                      }| {
             let port = target_port.try_into().map_err(|_| {
                 let message = format!("the node answered port {target_port}");
-                Error::new(ErrorKind::Internal, v1alpha2::ListTargetPortalsRequest::RPC, message)
+                Error::new(
+                    ErrorKind::Internal,
+                    v1alpha2::ListTargetPortalsRequest::RPC,
+                    message,
+                )
             })?;
             Ok(TargetPortal { address, port })
         };
@@ -101,9 +130,19 @@ impl Iscsi {
         authentication: Authentication<'_>,
     ) -> Result<(), Error> {
         let (auth_type, credentials) = match authentication {
-            Authentication::None => (v1alpha2::AuthenticationType::None, Credentials { username: "", password: "" }),
-            Authentication::OneWayChap(credentials) => (v1alpha2::AuthenticationType::OneWayChap, credentials),
-            Authentication::MutualChap(credentials) => (v1alpha2::AuthenticationType::MutualChap, credentials),
+            Authentication::None => (
+                v1alpha2::AuthenticationType::None,
+                Credentials {
+                    username: "",
+                    password: "",
+                },
+            ),
+            Authentication::OneWayChap(credentials) => {
+                (v1alpha2::AuthenticationType::OneWayChap, credentials)
+            }
+            Authentication::MutualChap(credentials) => {
+                (v1alpha2::AuthenticationType::MutualChap, credentials)
+            }
         };
         let request = v1alpha2::ConnectTargetRequest {
             target_portal: Some(portal.to_message()),
@@ -120,20 +159,35 @@ impl Iscsi {
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn disconnect_target(&self, portal: &TargetPortal, iqn: &str) -> Result<(), Error> {
         let (target_portal, iqn) = (Some(portal.to_message()), iqn.to_owned());
-        self.0.change(v1alpha2::DisconnectTargetRequest { target_portal, iqn }).await.map(drop)
+        self.0
+            .change(v1alpha2::DisconnectTargetRequest { target_portal, iqn })
+            .await
+            .map(drop)
     }
 
     /// Lists the numbers of the disks of the target. The list is empty if the target is not
     /// connected.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn get_target_disks(&self, portal: &TargetPortal, iqn: &str) -> Result<Vec<DiskNumber>, Error> {
+    pub async fn get_target_disks(
+        &self,
+        portal: &TargetPortal,
+        iqn: &str,
+    ) -> Result<Vec<DiskNumber>, Error> {
         let (target_portal, iqn) = (Some(portal.to_message()), iqn.to_owned());
-        let disks = self.0.read(v1alpha2::GetTargetDisksRequest { target_portal, iqn }).await?.disk_ids;
+        let disks = self
+            .0
+            .read(v1alpha2::GetTargetDisksRequest { target_portal, iqn })
+            .await?
+            .disk_ids;
         let number = |text: String| {
             text.parse().map(DiskNumber).map_err(|_| {
                 let message = format!("the node answered disk number '{text}'");
-                Error::new(ErrorKind::Internal, v1alpha2::GetTargetDisksRequest::RPC, message)
+                Error::new(
+                    ErrorKind::Internal,
+                    v1alpha2::GetTargetDisksRequest::RPC,
+                    message,
+                )
             })
         };
         disks.into_iter().map(number).collect()
@@ -150,6 +204,9 @@ impl Iscsi {
     /// v1alpha2.
     pub async fn set_mutual_chap_secret(&self, secret: &str) -> Result<(), Error> {
         let mutual_chap_secret = secret.to_owned();
-        self.0.change(v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret }).await.map(drop)
+        self.0
+            .change(v1alpha2::SetMutualChapSecretRequest { mutual_chap_secret })
+            .await
+            .map(drop)
     }
 }

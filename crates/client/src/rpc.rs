@@ -16,8 +16,12 @@ use crate::error::{Error, ErrorKind};
 
 /// How long a call waits by default before each repetition. A service that restarts is back within
 /// the sum.
-pub(crate) const DELAYS: &[Duration] =
-    &[Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1)];
+pub(crate) const DELAYS: &[Duration] = &[
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+];
 
 /// An RPC, in all versions of its group in which it has the same name and the same messages.
 #[derive(Clone, Copy, Debug)]
@@ -42,30 +46,49 @@ impl Rpc<'_> {
     /// Returns the group-versions to try, and the path of the RPC in each.
     fn candidates(&self) -> impl Iterator<Item = (&'static GroupVersion, &'static str)> {
         self.versions.iter().map(move |version| {
-            let version = GroupVersion::find(self.group, version).expect("the version is in the table");
+            let version =
+                GroupVersion::find(self.group, version).expect("the version is in the table");
             let rpc = version.rpc(self.name).expect("the version has the RPC");
             (version, rpc.path)
         })
     }
 
     /// Converts a failure to connect to `version`.
-    fn cannot_connect(self, connections: &Connections, version: &GroupVersion, error: io::Error) -> Failure {
+    fn cannot_connect(
+        self,
+        connections: &Connections,
+        version: &GroupVersion,
+        error: io::Error,
+    ) -> Failure {
         let kind = connect_error_kind(&error);
-        let message = format!("cannot connect to {}: {error}", connections.address(version));
+        let message = format!(
+            "cannot connect to {}: {error}",
+            connections.address(version)
+        );
         let error = Error::new(kind, self.name, message).with_source(error);
-        Failure { may_repeat: kind == ErrorKind::Unavailable, error }
+        Failure {
+            may_repeat: kind == ErrorKind::Unavailable,
+            error,
+        }
     }
 
     /// Explains why no version of the RPC is served: no daemon is there, or one that does not have
     /// it.
     async fn not_served(self, connections: &Connections) -> Failure {
         let (preferred, _) = self.candidates().next().expect("an RPC has a version");
-        let others = GroupVersion::of(self.group).filter(|other| !self.versions.contains(&other.version));
+        let others =
+            GroupVersion::of(self.group).filter(|other| !self.versions.contains(&other.version));
         match connections.served(others).await {
             Err(error) => self.cannot_connect(connections, preferred, error),
             Ok(served) if served.is_empty() => {
-                let elsewhere = GROUP_VERSIONS.iter().filter(|other| other.group != self.group);
-                if connections.served(elsewhere).await.is_ok_and(|others| !others.is_empty()) {
+                let elsewhere = GROUP_VERSIONS
+                    .iter()
+                    .filter(|other| other.group != self.group);
+                if connections
+                    .served(elsewhere)
+                    .await
+                    .is_ok_and(|others| !others.is_empty())
+                {
                     let message = format!(
                         "csi-proxy serves other groups here, but not {}: its flag -api-groups leaves it out, or its pipes are not \
                          mounted",
@@ -81,14 +104,22 @@ impl Rpc<'_> {
                     "nothing serves {}: csi-proxy does not run on the node, or its pipes are not mounted here",
                     connections.address(preferred)
                 );
-                Failure { may_repeat: true, error: Error::new(ErrorKind::Unavailable, self.name, message) }
+                Failure {
+                    may_repeat: true,
+                    error: Error::new(ErrorKind::Unavailable, self.name, message),
+                }
             }
             Ok(served) => {
                 let (group, needed) = (self.group.name(), self.versions.join(" or "));
                 let served: Vec<&str> = served.iter().map(|version| version.version).collect();
                 let (served, name) = (served.join(", "), self.name);
-                let message = format!("the node's csi-proxy serves {group} {served}, but {name} needs {needed}");
-                Failure { may_repeat: false, error: Error::new(ErrorKind::Unimplemented, self.name, message) }
+                let message = format!(
+                    "the node's csi-proxy serves {group} {served}, but {name} needs {needed}"
+                );
+                Failure {
+                    may_repeat: false,
+                    error: Error::new(ErrorKind::Unimplemented, self.name, message),
+                }
             }
         }
     }
@@ -99,9 +130,14 @@ impl Rpc<'_> {
         let is_read = self.effect == Effect::Read;
         let Some(source) = std::error::Error::source(&status) else {
             let error = Error::from_status(self.name, &status);
-            return Failure { may_repeat: is_read && error.kind() == ErrorKind::Unavailable, error };
+            return Failure {
+                may_repeat: is_read && error.kind() == ErrorKind::Unavailable,
+                error,
+            };
         };
-        let was_sent = source.downcast_ref::<ConnectionLost>().is_none_or(|lost| lost.was_sent);
+        let was_sent = source
+            .downcast_ref::<ConnectionLost>()
+            .is_none_or(|lost| lost.was_sent);
         let message = match (was_sent, self.effect) {
             (false, _) => "the connection to csi-proxy was closed before the request was sent",
             (true, Effect::Read) => "the connection to csi-proxy broke during the call",
@@ -114,7 +150,10 @@ impl Rpc<'_> {
             }
         };
         let error = Error::new(ErrorKind::Unavailable, self.name, message).with_source(status);
-        Failure { may_repeat: is_read || !was_sent, error }
+        Failure {
+            may_repeat: is_read || !was_sent,
+            error,
+        }
     }
 }
 
@@ -135,23 +174,33 @@ struct Failure {
 
 /// Calls `rpc` within the deadline, and repeats it if that is safe and may help. `codec` encodes
 /// the request.
-pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
+pub(crate) async fn call<
+    Q: Clone + Send + Sync + 'static,
+    C: Codec<Encode = Q, Decode: Send + Sync + 'static>,
+>(
     client: &Client,
     rpc: Rpc<'_>,
     request: &Q,
     codec: fn() -> C,
 ) -> Result<C::Decode, Error> {
-    let Client { connections, deadline, delays } = client;
+    let Client {
+        connections,
+        deadline,
+        delays,
+    } = client;
     let (started, deadline) = (Instant::now(), *deadline);
     let attempts = async {
         let mut delays = delays.iter().enumerate();
         loop {
             let remaining = deadline.saturating_sub(started.elapsed());
-            let Failure { error, may_repeat } = match attempt(connections, remaining, rpc, request, codec).await {
-                Ok(response) => return Ok(response),
-                Err(failure) => failure,
+            let Failure { error, may_repeat } =
+                match attempt(connections, remaining, rpc, request, codec).await {
+                    Ok(response) => return Ok(response),
+                    Err(failure) => failure,
+                };
+            let Some((repetitions, delay)) = delays.next() else {
+                return Err(error);
             };
-            let Some((repetitions, delay)) = delays.next() else { return Err(error) };
             // A daemon that starts opens its pipes one after the other, so a missing one is looked
             // for again.
             let may_appear = repetitions == 0 && error.kind() == ErrorKind::Unimplemented;
@@ -162,18 +211,29 @@ pub(crate) async fn call<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, 
             sleep(*delay).await;
         }
     };
-    tokio::time::timeout(deadline, attempts).await.unwrap_or_else(|_| {
-        let seconds = deadline.as_secs_f64();
-        let what = match rpc.effect {
-            Effect::Read => "",
-            Effect::Change | Effect::Unknown => "; the node finishes any change that it has begun",
-        };
-        Err(Error::new(ErrorKind::DeadlineExceeded, rpc.name, format!("no answer within {seconds} s{what}")))
-    })
+    tokio::time::timeout(deadline, attempts)
+        .await
+        .unwrap_or_else(|_| {
+            let seconds = deadline.as_secs_f64();
+            let what = match rpc.effect {
+                Effect::Read => "",
+                Effect::Change | Effect::Unknown => {
+                    "; the node finishes any change that it has begun"
+                }
+            };
+            Err(Error::new(
+                ErrorKind::DeadlineExceeded,
+                rpc.name,
+                format!("no answer within {seconds} s{what}"),
+            ))
+        })
 }
 
 /// Calls the first version of the RPC that is served.
-async fn attempt<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: Send + Sync + 'static>>(
+async fn attempt<
+    Q: Clone + Send + Sync + 'static,
+    C: Codec<Encode = Q, Decode: Send + Sync + 'static>,
+>(
     connections: &Connections,
     remaining: Duration,
     rpc: Rpc<'_>,
@@ -189,13 +249,23 @@ async fn attempt<Q: Clone + Send + Sync + 'static, C: Codec<Encode = Q, Decode: 
         let mut request = tonic::Request::new(request.clone());
         request.set_timeout(remaining);
         let mut grpc = Grpc::with_origin(connection, Uri::from_static("http://csi-proxy"));
-        let response = grpc.unary(request, PathAndQuery::from_static(path), codec()).await;
-        return response.map(tonic::Response::into_inner).map_err(|status| rpc.failed(status));
+        let response = grpc
+            .unary(request, PathAndQuery::from_static(path), codec())
+            .await;
+        return response
+            .map(tonic::Response::into_inner)
+            .map_err(|status| rpc.failed(status));
     }
     Err(rpc.not_served(connections).await)
 }
 
 /// Converts a size, which is signed on the wire.
 pub(crate) fn unsigned(rpc: &'static str, size: i64) -> Result<u64, Error> {
-    u64::try_from(size).map_err(|_| Error::new(ErrorKind::Internal, rpc, format!("the node answered size {size}")))
+    u64::try_from(size).map_err(|_| {
+        Error::new(
+            ErrorKind::Internal,
+            rpc,
+            format!("the node answered size {size}"),
+        )
+    })
 }

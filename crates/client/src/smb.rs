@@ -33,7 +33,10 @@ impl Smb {
         local_path: Option<&str>,
         credentials: Option<Credentials<'_>>,
     ) -> Result<(), Error> {
-        let Credentials { username, password } = credentials.unwrap_or(Credentials { username: "", password: "" });
+        let Credentials { username, password } = credentials.unwrap_or(Credentials {
+            username: "",
+            password: "",
+        });
         let request = v1::NewSmbGlobalMappingRequest {
             remote_path: remote_path.to_owned(),
             local_path: local_path.unwrap_or_default().to_owned(),
@@ -51,6 +54,11 @@ impl Smb {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the share is not mapped.
     pub async fn remove_smb_global_mapping(&self, remote_path: &str) -> Result<(), Error> {
-        self.0.change(v1::RemoveSmbGlobalMappingRequest { remote_path: remote_path.to_owned() }).await.map(drop)
+        self.0
+            .change(v1::RemoveSmbGlobalMappingRequest {
+                remote_path: remote_path.to_owned(),
+            })
+            .await
+            .map(drop)
     }
 }

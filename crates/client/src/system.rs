@@ -25,8 +25,16 @@ pub struct Service {
 
 impl Service {
     /// Creates a service, for tests of a driver.
-    pub fn new(display_name: impl Into<String>, start_type: StartType, status: ServiceStatus) -> Self {
-        Self { display_name: display_name.into(), start_type, status }
+    pub fn new(
+        display_name: impl Into<String>,
+        start_type: StartType,
+        status: ServiceStatus,
+    ) -> Self {
+        Self {
+            display_name: display_name.into(),
+            start_type,
+            status,
+        }
     }
 }
 
@@ -85,9 +93,18 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn get_service(&self, name: &str) -> Result<Service, Error> {
-        let response = self.0.read(v1alpha1::GetServiceRequest { name: name.to_owned() }).await?;
+        let response = self
+            .0
+            .read(v1alpha1::GetServiceRequest {
+                name: name.to_owned(),
+            })
+            .await?;
         let start_type = start_type(response.start_type)?;
-        Ok(Service { start_type, status: status(response.status()), display_name: response.display_name })
+        Ok(Service {
+            start_type,
+            status: status(response.status()),
+            display_name: response.display_name,
+        })
     }
 
     /// Starts a service and waits up to 30 seconds until the service runs. Succeeds if the service
@@ -99,7 +116,12 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn start_service(&self, name: &str) -> Result<(), Error> {
-        self.0.change(v1alpha1::StartServiceRequest { name: name.to_owned() }).await.map(drop)
+        self.0
+            .change(v1alpha1::StartServiceRequest {
+                name: name.to_owned(),
+            })
+            .await
+            .map(drop)
     }
 
     /// Stops a service and waits up to 30 seconds until the service has stopped.
@@ -111,7 +133,13 @@ impl System {
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist; an error if a
     /// service that depends on it runs.
     pub async fn stop_service(&self, name: &str) -> Result<(), Error> {
-        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force: false }).await.map(drop)
+        self.0
+            .change(v1alpha1::StopServiceRequest {
+                name: name.to_owned(),
+                force: false,
+            })
+            .await
+            .map(drop)
     }
 
     /// Stops the services that depend on a service, and then this one, as StopService does with
@@ -123,7 +151,13 @@ impl System {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if the service does not exist.
     pub async fn stop_service_and_dependents(&self, name: &str) -> Result<(), Error> {
-        self.0.change(v1alpha1::StopServiceRequest { name: name.to_owned(), force: true }).await.map(drop)
+        self.0
+            .change(v1alpha1::StopServiceRequest {
+                name: name.to_owned(),
+                force: true,
+            })
+            .await
+            .map(drop)
     }
 }
 
@@ -137,7 +171,11 @@ fn start_type(number: i32) -> Result<StartType, Error> {
         Ok(v1alpha1::StartType::Disabled) => Ok(StartType::Disabled),
         Err(_) => {
             let message = format!("the node answered start type {number}");
-            Err(Error::new(ErrorKind::Internal, v1alpha1::GetServiceRequest::RPC, message))
+            Err(Error::new(
+                ErrorKind::Internal,
+                v1alpha1::GetServiceRequest::RPC,
+                message,
+            ))
         }
     }
 }

@@ -66,7 +66,13 @@ impl Volume {
         partition_number: Option<u32>,
     ) -> Result<Vec<VolumeId>, Error> {
         let partition_number = partition_number.unwrap_or(0);
-        let response = self.0.read(v1::ListVolumesOnDiskRequest { disk_number, partition_number }).await?;
+        let response = self
+            .0
+            .read(v1::ListVolumesOnDiskRequest {
+                disk_number,
+                partition_number,
+            })
+            .await?;
         Ok(response.volume_ids.into_iter().map(VolumeId).collect())
     }
 
@@ -78,7 +84,12 @@ impl Volume {
     ///
     /// An error if the file system cannot be determined. The answer is never a guess.
     pub async fn is_volume_formatted(&self, volume_id: &VolumeId) -> Result<bool, Error> {
-        let response = self.0.read(v1::IsVolumeFormattedRequest { volume_id: volume_id.0.clone() }).await?;
+        let response = self
+            .0
+            .read(v1::IsVolumeFormattedRequest {
+                volume_id: volume_id.0.clone(),
+            })
+            .await?;
         Ok(response.formatted)
     }
 
@@ -95,7 +106,12 @@ impl Volume {
     /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file
     /// system.
     pub async fn format_volume(&self, volume_id: &VolumeId) -> Result<(), Error> {
-        self.0.change(v1::FormatVolumeRequest { volume_id: volume_id.0.clone() }).await.map(drop)
+        self.0
+            .change(v1::FormatVolumeRequest {
+                volume_id: volume_id.0.clone(),
+            })
+            .await
+            .map(drop)
     }
 
     /// Mounts the volume at an existing, empty directory. Succeeds if the volume is already mounted
@@ -109,7 +125,13 @@ impl Volume {
     /// or has another volume.
     pub async fn mount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
-        self.0.change(v1::MountVolumeRequest { volume_id, target_path }).await.map(drop)
+        self.0
+            .change(v1::MountVolumeRequest {
+                volume_id,
+                target_path,
+            })
+            .await
+            .map(drop)
     }
 
     /// Flushes the volume and removes its mount point.
@@ -120,9 +142,19 @@ impl Volume {
     ///
     /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume
     /// stays mounted.
-    pub async fn unmount_volume(&self, volume_id: &VolumeId, target_path: &str) -> Result<(), Error> {
+    pub async fn unmount_volume(
+        &self,
+        volume_id: &VolumeId,
+        target_path: &str,
+    ) -> Result<(), Error> {
         let (volume_id, target_path) = (volume_id.0.clone(), target_path.to_owned());
-        self.0.change(v1::UnmountVolumeRequest { volume_id, target_path }).await.map(drop)
+        self.0
+            .change(v1::UnmountVolumeRequest {
+                volume_id,
+                target_path,
+            })
+            .await
+            .map(drop)
     }
 
     /// Grows the volume to `size_bytes`, or as far as its disk allows if that is `None`. Succeeds
@@ -135,29 +167,59 @@ impl Volume {
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the size exceeds [`i64::MAX`],
     /// which the wire cannot carry; an error if the disk has too little room.
-    pub async fn resize_volume(&self, volume_id: &VolumeId, size_bytes: Option<NonZeroU64>) -> Result<(), Error> {
+    pub async fn resize_volume(
+        &self,
+        volume_id: &VolumeId,
+        size_bytes: Option<NonZeroU64>,
+    ) -> Result<(), Error> {
         let size_bytes = size_bytes.map_or(0, NonZeroU64::get);
         let size_bytes = size_bytes.try_into().map_err(|_| {
             let message = format!("{size_bytes} bytes are more than a volume can have");
-            Error::new(ErrorKind::InvalidArgument, v1::ResizeVolumeRequest::RPC, message)
+            Error::new(
+                ErrorKind::InvalidArgument,
+                v1::ResizeVolumeRequest::RPC,
+                message,
+            )
         })?;
-        self.0.change(v1::ResizeVolumeRequest { volume_id: volume_id.0.clone(), size_bytes }).await.map(drop)
+        self.0
+            .change(v1::ResizeVolumeRequest {
+                volume_id: volume_id.0.clone(),
+                size_bytes,
+            })
+            .await
+            .map(drop)
     }
 
     /// Returns the size of the volume's file system and how much of it is used.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
     pub async fn get_volume_stats(&self, volume_id: &VolumeId) -> Result<VolumeStats, Error> {
-        let stats = self.0.read(v1::GetVolumeStatsRequest { volume_id: volume_id.0.clone() }).await?;
+        let stats = self
+            .0
+            .read(v1::GetVolumeStatsRequest {
+                volume_id: volume_id.0.clone(),
+            })
+            .await?;
         let bytes = |size| rpc::unsigned(v1::GetVolumeStatsRequest::RPC, size);
-        Ok(VolumeStats { total_bytes: bytes(stats.total_bytes)?, used_bytes: bytes(stats.used_bytes)? })
+        Ok(VolumeStats {
+            total_bytes: bytes(stats.total_bytes)?,
+            used_bytes: bytes(stats.used_bytes)?,
+        })
     }
 
     /// Returns the number of the disk that the volume is on, whether it is mounted or not.
     ///
     /// A read: [repeated](crate#retries) while the daemon is unavailable.
-    pub async fn get_disk_number_from_volume_id(&self, volume_id: &VolumeId) -> Result<DiskNumber, Error> {
-        let response = self.0.read(v1::GetDiskNumberFromVolumeIdRequest { volume_id: volume_id.0.clone() }).await?;
+    pub async fn get_disk_number_from_volume_id(
+        &self,
+        volume_id: &VolumeId,
+    ) -> Result<DiskNumber, Error> {
+        let response = self
+            .0
+            .read(v1::GetDiskNumberFromVolumeIdRequest {
+                volume_id: volume_id.0.clone(),
+            })
+            .await?;
         Ok(DiskNumber(response.disk_number))
     }
 
@@ -169,9 +231,15 @@ impl Volume {
     ///
     /// [`NotFound`](crate::ErrorKind::NotFound) if nothing is mounted there, whether the path is
     /// missing or a plain directory.
-    pub async fn get_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
+    pub async fn get_volume_id_from_target_path(
+        &self,
+        target_path: &str,
+    ) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
-        let response = self.0.read(v1::GetVolumeIdFromTargetPathRequest { target_path }).await?;
+        let response = self
+            .0
+            .read(v1::GetVolumeIdFromTargetPathRequest { target_path })
+            .await?;
         Ok(VolumeId(response.volume_id))
     }
 
@@ -184,9 +252,15 @@ impl Volume {
     ///
     /// [`Unimplemented`](crate::ErrorKind::Unimplemented) if the node does not serve volume
     /// v2alpha1.
-    pub async fn get_closest_volume_id_from_target_path(&self, target_path: &str) -> Result<VolumeId, Error> {
+    pub async fn get_closest_volume_id_from_target_path(
+        &self,
+        target_path: &str,
+    ) -> Result<VolumeId, Error> {
         let target_path = target_path.to_owned();
-        let response = self.0.read(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path }).await?;
+        let response = self
+            .0
+            .read(v2alpha1::GetClosestVolumeIdFromTargetPathRequest { target_path })
+            .await?;
         Ok(VolumeId(response.volume_id))
     }
 
@@ -194,6 +268,11 @@ impl Volume {
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn write_volume_cache(&self, volume_id: &VolumeId) -> Result<(), Error> {
-        self.0.change(v1::WriteVolumeCacheRequest { volume_id: volume_id.0.clone() }).await.map(drop)
+        self.0
+            .change(v1::WriteVolumeCacheRequest {
+                volume_id: volume_id.0.clone(),
+            })
+            .await
+            .map(drop)
     }
 }

@@ -6,8 +6,14 @@
 use std::env;
 use std::error::Error;
 
-const THIS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy/build/resources.rs");
-const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../csi-proxy/csi-proxy.exe.manifest");
+const THIS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../csi-proxy/build/resources.rs"
+);
+const MANIFEST: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../csi-proxy/csi-proxy.exe.manifest"
+);
 
 /// Adds the resources to the program `name`.
 pub(crate) fn add(name: &str, version: &str) -> Result<(), Box<dyn Error>> {

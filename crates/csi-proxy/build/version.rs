@@ -16,8 +16,12 @@ pub(crate) fn set() -> String {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
-    let given = env::var("CSI_PROXY_COMMIT").ok().filter(|commit| !commit.is_empty());
-    let commit = given.or_else(|| git(&["rev-parse", "--short=12", "HEAD"])).unwrap_or_default();
+    let given = env::var("CSI_PROXY_COMMIT")
+        .ok()
+        .filter(|commit| !commit.is_empty());
+    let commit = given
+        .or_else(|| git(&["rev-parse", "--short=12", "HEAD"]))
+        .unwrap_or_default();
     let separator = if commit.is_empty() { "" } else { "+" };
     let version = format!("{}{separator}{commit}", env!("CARGO_PKG_VERSION"));
     println!("cargo:rustc-env=CSI_PROXY_VERSION={version}");
@@ -26,5 +30,8 @@ pub(crate) fn set() -> String {
 
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

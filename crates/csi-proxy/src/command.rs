@@ -39,10 +39,16 @@ pub enum CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(word) if word == "demo" => f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'"),
+            Self::Unknown(word) if word == "demo" => {
+                f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'")
+            }
             Self::Unknown(word) => write!(f, "unknown command '{word}'"),
-            Self::UnexpectedArgument(command, word) => write!(f, "unexpected argument '{word}' after '{command}'"),
-            Self::NoTask => f.write_str("'service' needs one of install, flags, uninstall and status"),
+            Self::UnexpectedArgument(command, word) => {
+                write!(f, "unexpected argument '{word}' after '{command}'")
+            }
+            Self::NoTask => {
+                f.write_str("'service' needs one of install, flags, uninstall and status")
+            }
             Self::Flags(error) => error.fmt(f),
         }
     }
@@ -51,7 +57,10 @@ impl fmt::Display for CommandError {
 impl std::error::Error for CommandError {}
 
 /// Refuses arguments after `command`, which takes none.
-pub fn no_more(command: &'static str, mut arguments: impl Iterator<Item = String>) -> Result<(), CommandError> {
+pub fn no_more(
+    command: &'static str,
+    mut arguments: impl Iterator<Item = String>,
+) -> Result<(), CommandError> {
     match arguments.next() {
         None => Ok(()),
         Some(word) => Err(CommandError::UnexpectedArgument(command, word)),
@@ -66,7 +75,9 @@ impl Command {
             Some("service") => Task::parse(more).map(Self::Service),
             Some("doctor") => Doctor::parse(&CSI_PROXY_DOCTOR, more.collect()).map(Self::Doctor),
             Some("help") => no_more("help", more).map(|()| Self::Help),
-            Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
+            Some("version" | "-version" | "--version") => {
+                no_more("version", more).map(|()| Self::Version)
+            }
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),
             _ => match CSI_PROXY.parse(arguments) {
                 Ok(flags) => Ok(Self::Serve(Box::new(flags))),
@@ -95,21 +106,39 @@ mod tests {
 
     #[test]
     fn a_service_is_installed_only_with_flags_that_it_can_parse() {
-        let Ok(Command::Service(Task::Install(installation))) = parse("service install -v 5 --log_file=x") else {
+        let Ok(Command::Service(Task::Install(installation))) =
+            parse("service install -v 5 --log_file=x")
+        else {
             panic!("the flags are valid")
         };
         assert_eq!(installation.arguments, ["-v", "5", "--log_file=x"]);
         assert!(!installation.require_safe_folders);
-        let Ok(Command::Service(Task::Flags(change))) = parse("service flags -v 5 -require-safe-folders") else {
+        let Ok(Command::Service(Task::Flags(change))) =
+            parse("service flags -v 5 -require-safe-folders")
+        else {
             panic!("the flags are valid")
         };
         assert!(change.arguments == ["-v", "5"] && change.require_safe_folders);
-        let Ok(Command::Service(Task::Flags(none))) = parse("service flags") else { panic!("flags may be missing") };
+        let Ok(Command::Service(Task::Flags(none))) = parse("service flags") else {
+            panic!("flags may be missing")
+        };
         assert!(none.arguments.is_empty());
-        assert_eq!(parse("service flags -nonsense").unwrap_err(), "unknown flag -nonsense");
-        assert_eq!(parse("service flags now").unwrap_err(), "unexpected argument 'now' after 'service flags'");
-        assert_eq!(parse("service install -nonsense").unwrap_err(), "unknown flag -nonsense");
-        assert_eq!(parse("service install -v=1 now").unwrap_err(), "unexpected argument 'now' after 'service install'");
+        assert_eq!(
+            parse("service flags -nonsense").unwrap_err(),
+            "unknown flag -nonsense"
+        );
+        assert_eq!(
+            parse("service flags now").unwrap_err(),
+            "unexpected argument 'now' after 'service flags'"
+        );
+        assert_eq!(
+            parse("service install -nonsense").unwrap_err(),
+            "unknown flag -nonsense"
+        );
+        assert_eq!(
+            parse("service install -v=1 now").unwrap_err(),
+            "unexpected argument 'now' after 'service install'"
+        );
     }
 
     #[test]
@@ -135,10 +164,22 @@ mod tests {
         for line in ["help", "-h", "--help", "-v=5 -help"] {
             assert!(matches!(parse(line), Ok(Command::Help)), "{line}");
         }
-        assert!(matches!(parse("service status"), Ok(Command::Service(Task::Status))));
-        assert_eq!(parse("service status now").unwrap_err(), "unexpected argument 'now' after 'service status'");
-        assert_eq!(parse("service start").unwrap_err(), "'service' needs one of install, flags, uninstall and status");
+        assert!(matches!(
+            parse("service status"),
+            Ok(Command::Service(Task::Status))
+        ));
+        assert_eq!(
+            parse("service status now").unwrap_err(),
+            "unexpected argument 'now' after 'service status'"
+        );
+        assert_eq!(
+            parse("service start").unwrap_err(),
+            "'service' needs one of install, flags, uninstall and status"
+        );
         assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
-        assert_eq!(parse("version -v=5").unwrap_err(), "unexpected argument '-v=5' after 'version'");
+        assert_eq!(
+            parse("version -v=5").unwrap_err(),
+            "unexpected argument '-v=5' after 'version'"
+        );
     }
 }

@@ -62,7 +62,9 @@ impl Doctor {
         mut out: impl Write,
     ) -> ExitCode {
         let run = || match self {
-            Self::Help => write!(out, "{}", Help(program)).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+            Self::Help => write!(out, "{}", Help(program))
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(Into::into),
             Self::Examine(words, flags) => {
                 let (backend, system) = node(&flags)?;
                 examine(program, &words, *flags, &backend, &*system, &mut out)
@@ -92,7 +94,11 @@ fn examine(
     let (text, json, is_good) = if flags.parity {
         let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
         let agrees = parity.rows_of(Agreement::Different).next().is_none();
-        (parity.to_string(), parity.to_json(&backend.name, version).to_string(), agrees)
+        (
+            parity.to_string(),
+            parity.to_json(&backend.name, version).to_string(),
+            agrees,
+        )
     } else {
         let report = examine_node(&backend.os, system, &settings(&flags));
         let json = format!("{:#}", report.to_json(&backend.name, version));
@@ -101,9 +107,17 @@ fn examine(
     if flags.json {
         writeln!(out, "{}", escaped_json(&json))?;
     } else {
-        writeln!(out, "csi-proxy {version}, node: {}\n\n{text}", escaped(&backend.name))?;
+        writeln!(
+            out,
+            "csi-proxy {version}, node: {}\n\n{text}",
+            escaped(&backend.name)
+        )?;
     }
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+    Ok(if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FOUND)
+    })
 }
 
 /// Adds the flags of the installed service, which the given flags override. Ignores flags of the
@@ -114,10 +128,16 @@ fn with_flags_of_service(
     flags: DoctorFlags,
     system: &dyn System,
 ) -> DoctorFlags {
-    let Ok(registered) = system.service(service::NAME) else { return flags };
+    let Ok(registered) = system.service(service::NAME) else {
+        return flags;
+    };
     let (_, of_service) = program_and_flags(&registered.command_line);
-    let of_service = of_service.into_iter().filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
-    program.parse(of_service.chain(words.iter().cloned())).unwrap_or(flags)
+    let of_service = of_service
+        .into_iter()
+        .filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
+    program
+        .parse(of_service.chain(words.iter().cloned()))
+        .unwrap_or(flags)
 }
 
 /// Splits the command line of a service into its program, which may have blanks without quotation
@@ -150,9 +170,19 @@ fn words_of(line: &str) -> Vec<String> {
 
 /// Returns what to examine.
 fn settings(flags: &DoctorFlags) -> Settings {
-    let Flags { node, api_groups, pipe_sids, groupless_pipes, log, .. } = &flags.daemon;
+    let Flags {
+        node,
+        api_groups,
+        pipe_sids,
+        groupless_pipes,
+        log,
+        ..
+    } = &flags.daemon;
     let names = |groups: &[Group]| -> Vec<_> {
-        EndpointSpec::of(groups, *groupless_pipes).iter().map(EndpointSpec::name).collect()
+        EndpointSpec::of(groups, *groupless_pipes)
+            .iter()
+            .map(EndpointSpec::name)
+            .collect()
     };
     let pipes = names(api_groups);
     let mut excluded_pipes = names(&Group::ALL);
@@ -172,7 +202,10 @@ fn settings(flags: &DoctorFlags) -> Settings {
 
 /// Returns the names of all pipes that the daemon serves by default.
 pub fn pipes() -> Vec<String> {
-    GROUP_VERSIONS.iter().map(|version| version.pipe().to_owned()).collect()
+    GROUP_VERSIONS
+        .iter()
+        .map(|version| version.pipe().to_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -181,7 +214,10 @@ mod tests {
     use ::doctor::fixed_system::FixedSystem;
     use api::GROUP_VERSIONS;
 
-    use super::{CSI_PROXY_DOCTOR, Doctor, Help, pipes, program_and_flags, settings, with_flags_of_service, words_of};
+    use super::{
+        CSI_PROXY_DOCTOR, Doctor, Help, pipes, program_and_flags, settings, with_flags_of_service,
+        words_of,
+    };
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -192,34 +228,66 @@ mod tests {
         let mut system = FixedSystem::serving(&pipes());
         let with = |system: &FixedSystem, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
-            settings(&with_flags_of_service(&CSI_PROXY_DOCTOR, &words(line), flags, system))
+            settings(&with_flags_of_service(
+                &CSI_PROXY_DOCTOR,
+                &words(line),
+                flags,
+                system,
+            ))
         };
-        assert_eq!((with(&system, "").log_file, with(&system, "").pipes.len()), (None, GROUP_VERSIONS.len()));
+        assert_eq!(
+            (with(&system, "").log_file, with(&system, "").pipes.len()),
+            (None, GROUP_VERSIONS.len())
+        );
         let command_line = r#""C:\a b\csi-proxy.exe" -windows-service -kubelet-path=D:\kubelet -log_file "C:\my logs\x.log" -pipe-sid=S-1-5-7"#;
         let registered = |command_line: &str| {
-            Some(ServiceRegistration { command_line: command_line.to_owned(), account: None, restarts: Ok(true) })
+            Some(ServiceRegistration {
+                command_line: command_line.to_owned(),
+                account: None,
+                restarts: Ok(true),
+            })
         };
         system.service = registered(command_line);
         let of_service = with(&system, "-show-names");
         assert_eq!(of_service.node.kubelet_dir.to_string(), r"D:\kubelet");
         assert_eq!(of_service.log_file.as_deref(), Some(r"C:\my logs\x.log"));
-        assert_eq!((of_service.accounts, of_service.show_names), (vec!["S-1-5-7".to_owned()], true));
+        assert_eq!(
+            (of_service.accounts, of_service.show_names),
+            (vec!["S-1-5-7".to_owned()], true)
+        );
         let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
         assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
         assert!(given.pipes.len() > GROUP_VERSIONS.len());
-        system.service = registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
+        system.service =
+            registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
-        assert_eq!(with_groups.excluded_groups.as_deref(), Some("filesystem, iscsi, smb, system"));
-        assert!(with_groups.pipes.iter().all(|pipe| !pipe.contains("smb")) && with_groups.pipes.len() > 11);
+        assert_eq!(
+            with_groups.excluded_groups.as_deref(),
+            Some("filesystem, iscsi, smb, system")
+        );
+        assert!(
+            with_groups.pipes.iter().all(|pipe| !pipe.contains("smb"))
+                && with_groups.pipes.len() > 11
+        );
         let is_excluded = |name: &str| with_groups.excluded_pipes.iter().any(|pipe| pipe == name);
-        assert!(is_excluded("csi-proxy-smb-v1") && !is_excluded("csi-proxy-disk-v1") && !is_excluded("csi-proxy-v1"));
+        assert!(
+            is_excluded("csi-proxy-smb-v1")
+                && !is_excluded("csi-proxy-disk-v1")
+                && !is_excluded("csi-proxy-v1")
+        );
         system.service = registered("csi-proxy.exe -of-another-version");
-        assert_eq!(with(&system, "").node.kubelet_dir.to_string(), r"C:\var\lib\kubelet");
+        assert_eq!(
+            with(&system, "").node.kubelet_dir.to_string(),
+            r"C:\var\lib\kubelet"
+        );
     }
 
     #[test]
     fn words_end_at_blanks_outside_of_quotation_marks() {
-        assert_eq!(words_of(r#""C:\a b\c.exe"  -x="1 2" "" y"#), [r"C:\a b\c.exe", "-x=1 2", "", "y"]);
+        assert_eq!(
+            words_of(r#""C:\a b\c.exe"  -x="1 2" "" y"#),
+            [r"C:\a b\c.exe", "-x=1 2", "", "y"]
+        );
         assert!(words_of("  ").is_empty());
     }
 
@@ -227,7 +295,11 @@ mod tests {
     fn the_program_of_a_service_may_have_blanks_with_and_without_quotation_marks() {
         let program = r"C:\Program Files\a b\csi-proxy.exe";
         for line in [format!("\"{program}\" -v 5"), format!("{program} -v 5")] {
-            assert_eq!(program_and_flags(&line), (program, vec!["-v".to_owned(), "5".to_owned()]), "{line}");
+            assert_eq!(
+                program_and_flags(&line),
+                (program, vec!["-v".to_owned(), "5".to_owned()]),
+                "{line}"
+            );
         }
         assert_eq!(program_and_flags(""), ("", Vec::new()));
     }
@@ -235,18 +307,33 @@ mod tests {
     #[test]
     fn the_help_fits_a_terminal() {
         let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_DOCTOR).to_string()).to_string();
-        assert!(text.contains("-parity") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.contains("-parity") && text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_command_line_is_checked() {
-        let parse = |line: &str| Doctor::parse(&CSI_PROXY_DOCTOR, words(line)).map_err(|error| error.to_string());
+        let parse = |line: &str| {
+            Doctor::parse(&CSI_PROXY_DOCTOR, words(line)).map_err(|error| error.to_string())
+        };
         assert!(matches!(parse("-help"), Ok(Doctor::Help)));
-        for line in ["--parity -o json", "-parity -o=json -show-names", r"-o text -kubelet-path D:\k"] {
+        for line in [
+            "--parity -o json",
+            "-parity -o=json -show-names",
+            r"-o text -kubelet-path D:\k",
+        ] {
             assert!(matches!(parse(line), Ok(Doctor::Examine(..))), "{line}");
         }
-        assert_eq!(parse("-o yaml").unwrap_err(), "invalid value 'yaml' for flag -o: expected text or json");
-        assert_eq!(parse("now").unwrap_err(), "unexpected argument 'now' after 'doctor'");
+        assert_eq!(
+            parse("-o yaml").unwrap_err(),
+            "invalid value 'yaml' for flag -o: expected text or json"
+        );
+        assert_eq!(
+            parse("now").unwrap_err(),
+            "unexpected argument 'now' after 'doctor'"
+        );
         assert_eq!(parse("-nonsense").unwrap_err(), "unknown flag -nonsense");
     }
 }

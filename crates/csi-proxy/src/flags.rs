@@ -109,7 +109,11 @@ impl ShownFlags {
     /// quoted as in `PowerShell`.
     pub fn command_line(&self) -> String {
         let quoted = |flag: &String| {
-            if flag.contains([' ', '\'']) { format!("'{}'", flag.replace('\'', "''")) } else { flag.clone() }
+            if flag.contains([' ', '\'']) {
+                format!("'{}'", flag.replace('\'', "''"))
+            } else {
+                flag.clone()
+            }
         };
         self.given.iter().map(quoted).collect::<Vec<_>>().join(" ")
     }
@@ -154,7 +158,9 @@ impl LogFlags {
     /// `-logtostderr`.
     fn file_in_folder(&self, program: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref().filter(|_| !self.to_stderr);
-        self.file.clone().or_else(|| folder.map(|folder| folder.join(format!("{program}.log"))))
+        self.file
+            .clone()
+            .or_else(|| folder.map(|folder| folder.join(format!("{program}.log"))))
     }
 }
 

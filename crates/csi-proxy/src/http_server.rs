@@ -51,15 +51,27 @@ impl HttpListener {
         for address in addresses {
             listeners.push(Self::bind(address).await?);
         }
-        for port in listeners.iter().map(|listener| listener.address.port()).collect::<BTreeSet<_>>() {
-            let of_port = listeners.iter().map(Self::address).filter(|address| address.port() == port);
+        for port in listeners
+            .iter()
+            .map(|listener| listener.address.port())
+            .collect::<BTreeSet<_>>()
+        {
+            let of_port = listeners
+                .iter()
+                .map(Self::address)
+                .filter(|address| address.port() == port);
             let bound: Vec<IpAddr> = of_port.map(|address| address.ip()).collect();
-            if bound.iter().any(|ip| *ip == Ipv4Addr::LOCALHOST || *ip == Ipv4Addr::UNSPECIFIED) {
+            if bound
+                .iter()
+                .any(|ip| *ip == Ipv4Addr::LOCALHOST || *ip == Ipv4Addr::UNSPECIFIED)
+            {
                 continue;
             }
             match Self::bind(&format!("127.0.0.1:{port}")).await {
                 // Linux, unlike Windows, also listens at 127.0.0.1 for [::].
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse && bound.iter().any(IpAddr::is_unspecified) => {}
+                Err(error)
+                    if error.kind() == io::ErrorKind::AddrInUse
+                        && bound.iter().any(IpAddr::is_unspecified) => {}
                 listener => listeners.push(listener?),
             }
         }
@@ -68,13 +80,25 @@ impl HttpListener {
 
     /// Listens at `address`, `host:port`; as in Go, on all interfaces if the host is missing.
     async fn bind(address: &str) -> io::Result<Self> {
-        let everywhere = address.starts_with(':').then(|| format!("0.0.0.0{address}"));
+        let everywhere = address
+            .starts_with(':')
+            .then(|| format!("0.0.0.0{address}"));
         let bound = TcpListener::bind(everywhere.as_deref().unwrap_or(address)).await;
         let listener = bound.map_err(|error| {
-            let form = if error.kind() == io::ErrorKind::InvalidInput { "; expected HOST:PORT or :PORT" } else { "" };
-            io::Error::new(error.kind(), format!("cannot listen at {address} for metrics: {error}{form}"))
+            let form = if error.kind() == io::ErrorKind::InvalidInput {
+                "; expected HOST:PORT or :PORT"
+            } else {
+                ""
+            };
+            io::Error::new(
+                error.kind(),
+                format!("cannot listen at {address} for metrics: {error}{form}"),
+            )
         })?;
-        Ok(Self { address: listener.local_addr()?, listener })
+        Ok(Self {
+            address: listener.local_addr()?,
+            listener,
+        })
     }
 
     /// The address that clients connect to.
@@ -110,26 +134,45 @@ fn close_one_at_limit(open: &mut VecDeque<(IpAddr, AbortHandle)>) {
         return;
     }
     let of_address = |address: &IpAddr| open.iter().filter(|(other, _)| other == address).count();
-    let counts: Vec<_> = open.iter().map(|(address, _)| of_address(address)).collect();
+    let counts: Vec<_> = open
+        .iter()
+        .map(|(address, _)| of_address(address))
+        .collect();
     let most = counts.iter().max();
-    let oldest = counts.iter().position(|count| Some(count) == most).and_then(|oldest| open.remove(oldest));
+    let oldest = counts
+        .iter()
+        .position(|count| Some(count) == most)
+        .and_then(|oldest| open.remove(oldest));
     if let Some((_, connection)) = oldest {
         connection.abort();
     }
 }
 
 /// Answers the one request of a connection.
-async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, peer: SocketAddr, pages: Arc<Pages>) {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+    pages: Arc<Pages>,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = pages.respond(&request, peer);
         async move { Ok::<_, Infallible>(response) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).keep_alive(false).max_buf_size(MAX_HEAD);
-    match timeout(CONNECTION_TIME, http.serve_connection(TokioIo::new(stream), service)).await {
+    http.timer(TokioTimer::new())
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD);
+    match timeout(
+        CONNECTION_TIME,
+        http.serve_connection(TokioIo::new(stream), service),
+    )
+    .await
+    {
         Ok(Ok(())) => {}
         Ok(Err(reason)) => tracing::debug!(%reason, "a connection to the metrics address failed"),
-        Err(_) => tracing::debug!("closed a connection to the metrics address that exceeded the time limit"),
+        Err(_) => tracing::debug!(
+            "closed a connection to the metrics address that exceeded the time limit"
+        ),
     }
 }
 
@@ -143,7 +186,10 @@ mod tests {
     use tokio::task::{AbortHandle, JoinSet};
     use tokio::time::Instant;
 
-    use super::{CONNECTION_TIME, HttpListener, MAX_CONNECTIONS, MAX_HEAD, close_one_at_limit, serve_connection};
+    use super::{
+        CONNECTION_TIME, HttpListener, MAX_CONNECTIONS, MAX_HEAD, close_one_at_limit,
+        serve_connection,
+    };
     use crate::pages::tests::{LOCAL, pages};
 
     /// A part of the metrics, which are more than the buffers between client and server hold.
@@ -168,14 +214,24 @@ mod tests {
         for (line, status, body) in [
             ("GET /metrics", "HTTP/1.1 200 ", METRIC),
             ("GET /healthz", "HTTP/1.1 200 ", "\r\n\r\nok\n"),
-            ("GET /other", "HTTP/1.1 404 ", "only /, /statusz, /flagz, /metrics, /healthz and /readyz exist"),
+            (
+                "GET /other",
+                "HTTP/1.1 404 ",
+                "only /, /statusz, /flagz, /metrics, /healthz and /readyz exist",
+            ),
             ("POST /metrics", "HTTP/1.1 405 ", "allow: GET, HEAD"),
         ] {
             let answer = answer_to(&format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
-            assert!(answer.starts_with(status) && answer.contains(body), "{line}: {answer:.200}");
+            assert!(
+                answer.starts_with(status) && answer.contains(body),
+                "{line}: {answer:.200}"
+            );
         }
         let head = answer_to("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
-        assert!(head.contains("text/plain; version=0.0.4") && head.ends_with("\r\n\r\n"), "{head:.200}");
+        assert!(
+            head.contains("text/plain; version=0.0.4") && head.ends_with("\r\n\r\n"),
+            "{head:.200}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -185,24 +241,36 @@ mod tests {
             let (mut client, server) = duplex(64);
             client.write_all(request.as_bytes()).await.expect("sent");
             serve_connection(server, LOCAL, pages()).await;
-            assert_eq!(start.elapsed().as_secs(), CONNECTION_TIME.as_secs(), "{request}");
+            assert_eq!(
+                start.elapsed().as_secs(),
+                CONNECTION_TIME.as_secs(),
+                "{request}"
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_with_too_large_a_head_is_refused() {
-        let request = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
+        let request = format!(
+            "GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
+            "x".repeat(MAX_HEAD)
+        );
         let mut client = connect();
         // The server may refuse it before it has read all of it.
         let _ = client.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer).await;
-        assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", answer.escape_ascii());
+        assert!(
+            answer.starts_with(b"HTTP/1.1 431 "),
+            "{}",
+            answer.escape_ascii()
+        );
     }
 
     #[tokio::test]
     async fn a_flood_from_one_address_closes_no_connection_of_another() {
-        let [flooding, other, third] = ["10.0.0.7", "127.0.0.1", "10.0.0.8"].map(|address| address.parse().unwrap());
+        let [flooding, other, third] =
+            ["10.0.0.7", "127.0.0.1", "10.0.0.8"].map(|address| address.parse().unwrap());
         let (mut tasks, mut open) = (JoinSet::new(), VecDeque::new());
         let mut add = |address| {
             close_one_at_limit(&mut open);
@@ -218,22 +286,41 @@ mod tests {
         }
         assert!(kept.iter().all(|connection| !connection.is_finished()));
         let closed: Vec<_> = flood.iter().map(AbortHandle::is_finished).collect();
-        let expected: Vec<_> = (0..1000).map(|connection| connection < 1000 + 3 - MAX_CONNECTIONS).collect();
+        let expected: Vec<_> = (0..1000)
+            .map(|connection| connection < 1000 + 3 - MAX_CONNECTIONS)
+            .collect();
         assert_eq!(closed, expected, "the oldest ones are closed");
     }
 
     async fn bind_all(addresses: &[&str]) -> Vec<HttpListener> {
-        let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
-        HttpListener::bind_all(&addresses).await.expect("free ports")
+        let addresses: Vec<String> = addresses
+            .iter()
+            .map(|address| (*address).to_owned())
+            .collect();
+        HttpListener::bind_all(&addresses)
+            .await
+            .expect("free ports")
     }
 
     #[tokio::test]
-    async fn the_loopback_address_answers_the_status_on_the_port_of_each_address_and_checks_hold_everywhere() {
-        assert!(bind_all(&[]).await.is_empty(), "nothing is open without an address");
-        let addresses = [&["127.0.0.1:0"][..], &[":0"], &["127.0.0.2:0"], &["127.0.0.1:0", "127.0.0.2:0"]];
+    async fn the_loopback_address_answers_the_status_on_the_port_of_each_address_and_checks_hold_everywhere()
+     {
+        assert!(
+            bind_all(&[]).await.is_empty(),
+            "nothing is open without an address"
+        );
+        let addresses = [
+            &["127.0.0.1:0"][..],
+            &[":0"],
+            &["127.0.0.2:0"],
+            &["127.0.0.1:0", "127.0.0.2:0"],
+        ];
         let with_ipv6 = [&["[::1]:0"][..], &["[::]:0"]];
         let has_ipv6 = TcpListener::bind("[::1]:0").await.is_ok();
-        for addresses in addresses.into_iter().chain(with_ipv6.into_iter().filter(|_| has_ipv6)) {
+        for addresses in addresses
+            .into_iter()
+            .chain(with_ipv6.into_iter().filter(|_| has_ipv6))
+        {
             let listeners = bind_all(addresses).await;
             let bound: Vec<_> = listeners.iter().map(HttpListener::address).collect();
             for listener in listeners {
@@ -241,7 +328,10 @@ mod tests {
             }
             for address in bound {
                 let loopback = format!("127.0.0.1:{}", address.port());
-                let own = address.to_string().replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]");
+                let own = address
+                    .to_string()
+                    .replace("0.0.0.0", "127.0.0.1")
+                    .replace("[::]", "[::1]");
                 for (connect, header, status) in [
                     (&loopback, "Host: localhost", 200),
                     (&own, "Host: node.example", 403),
@@ -252,7 +342,10 @@ mod tests {
                     client.write_all(request.as_bytes()).await.expect("sent");
                     let mut answer = String::new();
                     client.read_to_string(&mut answer).await.expect("text");
-                    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{addresses:?} {header}: {answer:.90}");
+                    assert!(
+                        answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                        "{addresses:?} {header}: {answer:.90}"
+                    );
                 }
             }
         }
@@ -268,7 +361,10 @@ mod tests {
             silent.push(TcpStream::connect(address).await.expect("connected"));
         }
         let mut client = TcpStream::connect(address).await.expect("connected");
-        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+        client
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .expect("sent");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("text");
         assert!(answer.ends_with("ok\n"), "{answer}");

@@ -40,15 +40,29 @@ pub fn start(flags: &LogFlags) -> io::Result<()> {
     // klog ignores -log_file unless -logtostderr=false is given too. A user who names a file
     // expects it to be written.
     let layer = if let Some(path) = flags.file.as_deref() {
-        let file = open(path, flags.megabytes)
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot log to {}: {error}", path.display())))?;
+        let file = open(path, flags.megabytes).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot log to {}: {error}", path.display()),
+            )
+        })?;
         let to_stderr = flags.to_stderr || flags.also_to_stderr;
-        let least = if to_stderr { LevelFilter::TRACE } else { LevelFilter::from(flags.stderr_threshold) };
-        layer(flags, Output::new(both(Mutex::new(file), io::stderr, least), &RATE))
+        let least = if to_stderr {
+            LevelFilter::TRACE
+        } else {
+            LevelFilter::from(flags.stderr_threshold)
+        };
+        layer(
+            flags,
+            Output::new(both(Mutex::new(file), io::stderr, least), &RATE),
+        )
     } else {
         layer(flags, Output::new(io::stderr, &RATE))
     };
-    tracing_subscriber::registry().with(layer).try_init().map_err(io::Error::other)
+    tracing_subscriber::registry()
+        .with(layer)
+        .try_init()
+        .map_err(io::Error::other)
 }
 
 /// Returns a writer of all lines to `file`, and of lines of at least the level `least` to `stderr`.
@@ -68,8 +82,13 @@ pub fn layer<W>(flags: &LogFlags, output: W) -> BoxedLayer
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let lines = Lines { is_json: flags.is_json };
-    let layer = tracing_subscriber::fmt::layer().fmt_fields(lines).event_format(lines).with_writer(output);
+    let lines = Lines {
+        is_json: flags.is_json,
+    };
+    let layer = tracing_subscriber::fmt::layer()
+        .fmt_fields(lines)
+        .event_format(lines)
+        .with_writer(output);
     layer.with_filter(wanted(flags)).boxed()
 }
 
@@ -81,7 +100,11 @@ struct Lines {
 
 impl<'a> FormatFields<'a> for Lines {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'a>, fields: R) -> fmt::Result {
-        if self.is_json { json::write_fields(writer, fields) } else { text::write_fields(writer, fields) }
+        if self.is_json {
+            json::write_fields(writer, fields)
+        } else {
+            text::write_fields(writer, fields)
+        }
     }
 
     fn add_fields(&self, fields: &'a mut FormattedFields<Self>, added: &Record<'_>) -> fmt::Result {
@@ -90,12 +113,24 @@ impl<'a> FormatFields<'a> for Lines {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, Self> for Lines {
-    fn format_event(&self, context: &FmtContext<'_, S, Self>, writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, Self>,
+        writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         let mut of_spans = String::new();
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
-            of_spans += span.extensions().get::<FormattedFields<Self>>().map_or("", |fields| fields.as_str());
+            of_spans += span
+                .extensions()
+                .get::<FormattedFields<Self>>()
+                .map_or("", |fields| fields.as_str());
         }
-        let write = if self.is_json { json::write_line } else { text::write_line };
+        let write = if self.is_json {
+            json::write_line
+        } else {
+            text::write_line
+        };
         write(writer, event, &of_spans)
     }
 }
@@ -123,7 +158,9 @@ fn wanted(flags: &LogFlags) -> Targets {
         2..=4 => (LevelFilter::DEBUG, LevelFilter::WARN),
         5.. => (LevelFilter::DEBUG, LevelFilter::INFO),
     };
-    Targets::new().with_default(theirs).with_targets(OURS.map(|name| (name, ours)))
+    Targets::new()
+        .with_default(theirs)
+        .with_targets(OURS.map(|name| (name, ours)))
 }
 
 /// Opens the file to append to it, and creates its folder.
@@ -131,7 +168,9 @@ fn open(path: &Path, megabytes: usize) -> io::Result<RotatingFile> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let bytes = u64::try_from(megabytes).unwrap_or(u64::MAX).saturating_mul(1 << 20);
+    let bytes = u64::try_from(megabytes)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(1 << 20);
     RotatingFile::open(path, (megabytes > 0).then_some(bytes))
 }
 
@@ -171,7 +210,10 @@ mod tests {
             let buffer = buffer.clone();
             move || buffer.clone()
         };
-        let output = Output::new(both(writer(&file), writer(&stderr), least), Box::leak(Box::default()));
+        let output = Output::new(
+            both(writer(&file), writer(&stderr), least),
+            Box::leak(Box::default()),
+        );
         let subscriber = tracing_subscriber::registry().with(layer(flags, output));
         tracing::subscriber::with_default(subscriber, act);
         [file.text(), stderr.text()]
@@ -181,7 +223,10 @@ mod tests {
     fn a_path_is_the_same_text_in_a_field_and_in_a_message() {
         let path = r"C:\var\lib\new folder\";
         let text = |is_json| {
-            let flags = LogFlags { is_json, ..LogFlags::default() };
+            let flags = LogFlags {
+                is_json,
+                ..LogFlags::default()
+            };
             let [text, _] = logged(&flags, LevelFilter::TRACE, || {
                 let span = tracing::info_span!("call", id = 7, object = Empty);
                 span.record("object", path);
@@ -192,33 +237,50 @@ mod tests {
             });
             text
         };
-        let fields =
-            r#"count=1 seconds=0.00001 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
+        let fields = r#"count=1 seconds=0.00001 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
         let line = format!("no {path} {fields} id=7 object=\"{path}\"\n");
-        assert!(text(false).ends_with(&line), "{} is not {line}", text(false));
+        assert!(
+            text(false).ends_with(&line),
+            "{} is not {line}",
+            text(false)
+        );
         let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();
-        assert_eq!((&json["object"], &json["msg"]), (&path.into(), &format!("no {path}").into()));
+        assert_eq!(
+            (&json["object"], &json["msg"]),
+            (&path.into(), &format!("no {path}").into())
+        );
         assert_eq!(json["err"], format!("cannot open {path}"));
     }
 
     #[test]
     fn a_line_of_text_has_the_header_of_klog_and_short_numbers() {
-        let flags = LogFlags { verbosity: 2, ..LogFlags::default() };
+        let flags = LogFlags {
+            verbosity: 2,
+            ..LogFlags::default()
+        };
         let [text, _] = logged(&flags, LevelFilter::TRACE, || {
             tracing::error!("one");
             tracing::warn!("two");
             tracing::debug!(seconds = 6.948_852_245_999_999_5, "three \u{1b}[33m");
         });
-        for (line, (severity, end)) in
-            text.lines().zip([('E', "one"), ('W', "two"), ('I', r"three \u{1b}[33m seconds=6.948852")])
-        {
+        for (line, (severity, end)) in text.lines().zip([
+            ('E', "one"),
+            ('W', "two"),
+            ('I', r"three \u{1b}[33m seconds=6.948852"),
+        ]) {
             let (header, message) = line.split_once("] ").expect("a header");
             assert_eq!(message, end);
-            let digits: String =
-                header.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+            let digits: String = header
+                .chars()
+                .map(|letter| if letter.is_ascii_digit() { '0' } else { letter })
+                .collect();
             let line_number = digits.rsplit_once(':').expect("a line number").1;
-            let process = format!("{:>7}", std::process::id()).replace(|digit: char| digit.is_ascii_digit(), "0");
-            assert_eq!(digits, format!("{severity}0000 00:00:00.000000 {process} log.rs:{line_number}"));
+            let process = format!("{:>7}", std::process::id())
+                .replace(|digit: char| digit.is_ascii_digit(), "0");
+            assert_eq!(
+                digits,
+                format!("{severity}0000 00:00:00.000000 {process} log.rs:{line_number}")
+            );
         }
     }
 
@@ -227,9 +289,13 @@ mod tests {
         for letter in ["x", "\u{202e}"] {
             let [text, _] = logged(&LogFlags::default(), LevelFilter::TRACE, || {
                 let message = letter.repeat(20_000);
-                tracing::info_span!("call", id = 7, object = "disk 1").in_scope(|| tracing::warn!("{message}"));
+                tracing::info_span!("call", id = 7, object = "disk 1")
+                    .in_scope(|| tracing::warn!("{message}"));
             });
-            assert!(text.ends_with(" more bytes) id=7 object=\"disk 1\"\n"), "{text}");
+            assert!(
+                text.ends_with(" more bytes) id=7 object=\"disk 1\"\n"),
+                "{text}"
+            );
         }
     }
 
@@ -237,11 +303,24 @@ mod tests {
     fn standard_error_has_the_lines_that_are_severe_enough() {
         let flags = LogFlags::default();
         let texts = logged(&flags, LevelFilter::ERROR, || {
-            tracing::info_span!("call", id = 7, object = "disk 1").in_scope(|| tracing::error!("failed"));
+            tracing::info_span!("call", id = 7, object = "disk 1")
+                .in_scope(|| tracing::error!("failed"));
             tracing::warn!("warned");
         });
-        assert_eq!(texts.each_ref().map(|text| text.lines().count()), [2, 1], "{texts:?}");
-        assert!(texts[1].contains("failed") && !texts[1].contains("warned"), "{texts:?}");
-        assert!(texts.iter().all(|text| text.contains("id=7") && text.contains("disk 1")), "{texts:?}");
+        assert_eq!(
+            texts.each_ref().map(|text| text.lines().count()),
+            [2, 1],
+            "{texts:?}"
+        );
+        assert!(
+            texts[1].contains("failed") && !texts[1].contains("warned"),
+            "{texts:?}"
+        );
+        assert!(
+            texts
+                .iter()
+                .all(|text| text.contains("id=7") && text.contains("disk 1")),
+            "{texts:?}"
+        );
     }
 }

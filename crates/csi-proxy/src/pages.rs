@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime};
 
 use api::GROUP_VERSIONS;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -43,7 +43,10 @@ const JSON: &str = "application/json";
 /// type, and to show it inside another page.
 const BROWSER: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
-    (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"),
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    ),
     (REFERRER_POLICY, "no-referrer"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
@@ -86,7 +89,10 @@ impl Pages {
     /// Creates the pages of the program that was started with `flags` and serves `system` at
     /// `location`.
     pub fn new(flags: &Flags, system: &str, location: &Location, metrics: Arc<Metrics>) -> Self {
-        let served = GROUP_VERSIONS.iter().filter(|row| flags.api_groups.contains(&row.group)).map(|row| row.service);
+        let served = GROUP_VERSIONS
+            .iter()
+            .filter(|row| flags.api_groups.contains(&row.group))
+            .map(|row| row.service);
         let mut started_text = String::new();
         // Writing to a String does not fail.
         let _ = time::SystemTime.format_time(&mut Writer::new(&mut started_text));
@@ -103,15 +109,24 @@ impl Pages {
     }
 
     /// Answers a request of the client at `peer`.
-    pub(crate) fn respond<B>(&self, request: &Request<B>, peer: SocketAddr) -> Response<Full<Bytes>> {
+    pub(crate) fn respond<B>(
+        &self,
+        request: &Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        if !matches!(path, "/metrics" | "/healthz" | "/readyz" | "/" | "/statusz" | "/flagz") {
+        if !matches!(
+            path,
+            "/metrics" | "/healthz" | "/readyz" | "/" | "/statusz" | "/flagz"
+        ) {
             let text = "only /, /statusz, /flagz, /metrics, /healthz and /readyz exist\n";
             return response(StatusCode::NOT_FOUND, PLAIN, text.to_owned());
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, String::new());
-            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            refusal
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
         match path {
@@ -128,7 +143,14 @@ impl Pages {
             ("/statusz", _) => (PLAIN, text::statusz(&self.status())),
             ("/flagz", Some("format=json")) => (JSON, json(&self.flags_by_name())),
             ("/flagz", _) => (PLAIN, text::flagz(self.program, &self.flags)),
-            (_, query) => (HTML, html::page(self.program, &text::statusz(&self.status()), query == Some("refresh"))),
+            (_, query) => (
+                HTML,
+                html::page(
+                    self.program,
+                    &text::statusz(&self.status()),
+                    query == Some("refresh"),
+                ),
+            ),
         };
         response(StatusCode::OK, kind, text)
     }
@@ -136,7 +158,11 @@ impl Pages {
     fn readiness(&self) -> Response<Full<Bytes>> {
         match self.metrics.check_ready() {
             Ok(()) => response(StatusCode::OK, PLAIN, "ok\n".to_owned()),
-            Err(reason) => response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not ready: {reason}\n")),
+            Err(reason) => response(
+                StatusCode::SERVICE_UNAVAILABLE,
+                PLAIN,
+                format!("not ready: {reason}\n"),
+            ),
         }
     }
 
@@ -161,12 +187,16 @@ impl Pages {
     }
 
     fn flags_by_name(&self) -> serde_json::Map<String, serde_json::Value> {
-        self.flags.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect()
+        self.flags
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
+            .collect()
     }
 }
 
 fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("numbers and text have a form in JSON");
+    let mut text =
+        serde_json::to_string_pretty(value).expect("numbers and text have a form in JSON");
     text.push('\n');
     text
 }
@@ -175,7 +205,9 @@ fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Fu
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     let headers = BROWSER.into_iter().chain([(CONTENT_TYPE, kind)]);
-    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
+        .headers_mut()
+        .extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
     response
 }
 

@@ -37,8 +37,14 @@ pub static CSI_PROXY: Program<Flags> = Program {
     about: "Performs storage operations on a Windows node for unprivileged CSI drivers.",
     commands: &[
         ("[FLAGS]", "serve until stopped"),
-        ("service install [FLAGS]", "install the Windows service csiproxy"),
-        ("service flags [FLAGS]", "print or replace all flags of the service"),
+        (
+            "service install [FLAGS]",
+            "install the Windows service csiproxy",
+        ),
+        (
+            "service flags [FLAGS]",
+            "print or replace all flags of the service",
+        ),
         ("service uninstall", "stop and remove the service"),
         ("service status", "print the state of the service"),
         ("doctor [FLAGS]", "examine this node and list what is wrong"),
@@ -79,7 +85,10 @@ impl<T> Program<T> {
             eprintln!("{name}: cannot limit the search for DLLs to System32: {error}");
             return ExitCode::from(FAILED);
         }
-        let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let arguments = env::args_os()
+            .skip(1)
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
         match parse(arguments).map(run) {
             Ok(Ok(code)) => code,
             // The reader of the output has closed it.
@@ -98,5 +107,7 @@ impl<T> Program<T> {
 
 /// Returns whether the reader of the output has ended, as when it is piped into `head`.
 pub(crate) fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .downcast_ref()
+        .is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -52,7 +52,9 @@ pub struct Backend {
 
 impl fmt::Debug for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Backend").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Backend")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,8 +73,14 @@ pub struct Endpoints<B> {
 /// Returns the runtime that the whole daemon runs in.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let workers = std::thread::available_parallelism().map_or(1, NonZero::get).max(LEAST_WORKERS);
-    builder.enable_all().worker_threads(workers).max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS).build()
+    let workers = std::thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .max(LEAST_WORKERS);
+    builder
+        .enable_all()
+        .worker_threads(workers)
+        .max_blocking_threads(BLOCKING_THREADS + OTHER_THREADS)
+        .build()
 }
 
 /// Starts the log, announces the endpoints on `out`, and serves until a signal to stop arrives and
@@ -120,20 +128,39 @@ pub async fn until<L: Listener>(
     ready: impl FnOnce() -> Result<(), Box<dyn Error>>,
 ) -> Result<(), Box<dyn Error>> {
     warn(flags);
-    let Backend { os, name, is_this_node } = backend;
-    let system_drive = system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
+    let Backend {
+        os,
+        name,
+        is_this_node,
+    } = backend;
+    let system_drive =
+        system_drive(env::var("SystemDrive").ok().as_deref()).unwrap_or(flags.node.system_drive);
     let mut config = flags.node.clone();
     config.system_drive = system_drive;
     if is_this_node {
         let LogFlags { file, folder, .. } = &flags.log;
-        let files = env::current_exe().ok().into_iter().chain(file.clone()).chain(folder.clone());
-        config.node_paths.extend(files.filter_map(|file| drive_of(&absolute(file).ok()?)));
+        let files = env::current_exe()
+            .ok()
+            .into_iter()
+            .chain(file.clone())
+            .chain(folder.clone());
+        config
+            .node_paths
+            .extend(files.filter_map(|file| drive_of(&absolute(file).ok()?)));
     }
     let executor = Arc::new(Executor::new(Arc::new(Node::start(os, config)?)));
     let server = Server::new(executor, limits(flags));
     let http_listeners = HttpListener::bind_all(&flags.metrics_addresses).await?;
-    let Endpoints { location, bind, services } = endpoints;
-    let open = Endpoint::open(&location, EndpointSpec::of(&flags.api_groups, flags.groupless_pipes), bind)?;
+    let Endpoints {
+        location,
+        bind,
+        services,
+    } = endpoints;
+    let open = Endpoint::open(
+        &location,
+        EndpointSpec::of(&flags.api_groups, flags.groupless_pipes),
+        bind,
+    )?;
     let with_services = |endpoint: Endpoint<L>| {
         let more = services(endpoint.spec());
         endpoint.with_services(more)
@@ -141,10 +168,29 @@ pub async fn until<L: Listener>(
     let open: Vec<_> = open.into_iter().map(with_services).collect();
     ready()?;
     // Nobody may read it, which is no reason to stop.
-    let _ = announce(&mut out, &name, &location, &flags.api_groups, open.len(), &http_listeners);
+    let _ = announce(
+        &mut out,
+        &name,
+        &location,
+        &flags.api_groups,
+        open.len(),
+        &http_listeners,
+    );
     let (version, process_id, given) = (VERSION, std::process::id(), flags.shown.command_line());
-    tracing::info!(endpoints = open.len(), system = name, version, process_id, flags = given, "serving");
-    let pages = Arc::new(Pages::new(flags, &name, &location, Arc::clone(server.metrics())));
+    tracing::info!(
+        endpoints = open.len(),
+        system = name,
+        version,
+        process_id,
+        flags = given,
+        "serving"
+    );
+    let pages = Arc::new(Pages::new(
+        flags,
+        &name,
+        &location,
+        Arc::clone(server.metrics()),
+    ));
     for listener in http_listeners {
         tokio::spawn(listener.serve(Arc::clone(&pages)));
     }
@@ -166,7 +212,9 @@ fn drive_of(file: &Path) -> Option<HostPath> {
 fn system_drive(text: Option<&str>) -> Option<char> {
     let mut letters = text?.chars();
     match (letters.next(), letters.next(), letters.next()) {
-        (Some(drive), Some(':'), None) if drive.is_ascii_alphabetic() => Some(drive.to_ascii_uppercase()),
+        (Some(drive), Some(':'), None) if drive.is_ascii_alphabetic() => {
+            Some(drive.to_ascii_uppercase())
+        }
         _ => None,
     }
 }
@@ -190,7 +238,9 @@ fn connections(wanted: usize) -> usize {
     let limit = raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS));
     let room = limit.map_or(wanted, |limit| room_within(limit, wanted));
     if room < wanted {
-        tracing::warn!("lowered -max-connections from {wanted} to {room}: the limit on open files allows no more");
+        tracing::warn!(
+            "lowered -max-connections from {wanted} to {room}: the limit on open files allows no more"
+        );
     }
     room
 }
@@ -198,7 +248,10 @@ fn connections(wanted: usize) -> usize {
 /// Returns how many connections, at most `wanted`, are possible with a limit on descriptors.
 fn room_within(limit: usize, wanted: usize) -> usize {
     // If the limit is very low, connections still get a quarter of it.
-    limit.saturating_sub(OTHER_DESCRIPTORS).max(limit / 4).clamp(1, wanted.max(1))
+    limit
+        .saturating_sub(OTHER_DESCRIPTORS)
+        .max(limit / 4)
+        .clamp(1, wanted.max(1))
 }
 
 /// Logs the flags without effect or with a limited effect, and the groups that are not served.
@@ -217,7 +270,9 @@ fn warn(flags: &Flags) {
         tracing::info!("flag -{name} has no effect");
     }
     if let Some(first) = flags.rest.first() {
-        tracing::warn!("'{first}' is not a flag; ignoring it and everything after it on the command line");
+        tracing::warn!(
+            "'{first}' is not a flag; ignoring it and everything after it on the command line"
+        );
     }
 }
 
@@ -241,10 +296,18 @@ fn announce(
     endpoints: usize,
     http_listeners: &[HttpListener],
 ) -> io::Result<()> {
-    let served = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
+    let served = || {
+        GROUP_VERSIONS
+            .iter()
+            .filter(|row| groups.contains(&row.group))
+    };
     let rpcs: usize = served().map(|row| row.rpcs.len()).sum();
     writeln!(out, "csi-proxy {VERSION} serves {name}")?;
-    writeln!(out, "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints", served().count())?;
+    writeln!(
+        out,
+        "  {} group-versions with {rpcs} RPCs, on {endpoints} endpoints",
+        served().count()
+    )?;
     if let Some(groups) = excluded(groups) {
         writeln!(out, "  excluded by -api-groups: {groups}")?;
     }
@@ -254,8 +317,14 @@ fn announce(
     }
     let addresses = || http_listeners.iter().map(HttpListener::address);
     addresses().try_for_each(|address| writeln!(out, "  metrics at http://{address}/metrics"))?;
-    for port in addresses().map(|address| address.port()).collect::<BTreeSet<_>>() {
-        writeln!(out, "  status at http://127.0.0.1:{port}/, for clients on the node itself")?;
+    for port in addresses()
+        .map(|address| address.port())
+        .collect::<BTreeSet<_>>()
+    {
+        writeln!(
+            out,
+            "  status at http://127.0.0.1:{port}/, for clients on the node itself"
+        )?;
     }
     writeln!(out, "Press Ctrl-C to stop.")?;
     out.flush()
@@ -263,7 +332,11 @@ fn announce(
 
 /// Returns the names of the groups that are not in `groups`; `None` if there are none.
 pub(crate) fn excluded(groups: &[Group]) -> Option<String> {
-    let others: Vec<_> = Group::ALL.into_iter().filter(|group| !groups.contains(group)).map(Group::name).collect();
+    let others: Vec<_> = Group::ALL
+        .into_iter()
+        .filter(|group| !groups.contains(group))
+        .map(Group::name)
+        .collect();
     (!others.is_empty()).then(|| others.join(", "))
 }
 
@@ -290,16 +363,28 @@ mod tests {
 
     #[test]
     fn the_drive_of_windows_is_that_of_the_environment() {
-        assert_eq!([Some("C:"), Some("d:")].map(system_drive), [Some('C'), Some('D')]);
-        assert_eq!([None, Some(""), Some("C"), Some(r"C:\"), Some("1:")].map(system_drive), [None; 5]);
+        assert_eq!(
+            [Some("C:"), Some("d:")].map(system_drive),
+            [Some('C'), Some('D')]
+        );
+        assert_eq!(
+            [None, Some(""), Some("C"), Some(r"C:\"), Some("1:")].map(system_drive),
+            [None; 5]
+        );
     }
 
     #[test]
     fn a_file_on_a_drive_belongs_to_the_node_and_one_on_a_share_does_not() {
         let drive = |file: &str| drive_of(Path::new(file)).map(|drive| drive.to_string());
-        assert_eq!(drive(r"d:\csi-proxy\csi-proxy.exe").as_deref(), Some(r"D:\"));
+        assert_eq!(
+            drive(r"d:\csi-proxy\csi-proxy.exe").as_deref(),
+            Some(r"D:\")
+        );
         assert_eq!(drive(r"\\?\E:\logs").as_deref(), Some(r"E:\"));
-        assert_eq!([r"\\files\one\x", r"\\?\UNC\files\one\x", "C:", "é:\\x"].map(drive), [const { None }; 4]);
+        assert_eq!(
+            [r"\\files\one\x", r"\\?\UNC\files\one\x", "C:", "é:\\x"].map(drive),
+            [const { None }; 4]
+        );
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Task {
     /// Parses the words after `service`.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, CommandError> {
         match words.next().as_deref() {
-            Some("install") => Installation::parse("service install", words.collect()).map(Self::Install),
+            Some("install") => {
+                Installation::parse("service install", words.collect()).map(Self::Install)
+            }
             Some("flags") => Installation::parse("service flags", words.collect()).map(Self::Flags),
             Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
             Some("status") => no_more("service status", words).map(|()| Self::Status),
@@ -54,12 +56,20 @@ impl Installation {
     /// Refuses flags that the service could not parse when it starts, where no user would see its
     /// error.
     fn parse(command: &'static str, words: Vec<String>) -> Result<Self, CommandError> {
-        let flags = CSI_PROXY.parse(words.iter().cloned()).map_err(CommandError::Flags)?;
+        let flags = CSI_PROXY
+            .parse(words.iter().cloned())
+            .map_err(CommandError::Flags)?;
         no_more(command, flags.rest.into_iter())?;
         // This flag concerns the installation only. The Go program must be able to parse the
         // command line of the service.
-        let arguments = words.into_iter().filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS)).collect();
-        Ok(Self { arguments, require_safe_folders: flags.require_safe_folders })
+        let arguments = words
+            .into_iter()
+            .filter(|word| name_of_flag(word) != Some(REQUIRE_SAFE_FOLDERS))
+            .collect();
+        Ok(Self {
+            arguments,
+            require_safe_folders: flags.require_safe_folders,
+        })
     }
 }
 

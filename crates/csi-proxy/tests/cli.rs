@@ -4,7 +4,10 @@
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_csi-proxy")).args(arguments).output().expect("a process")
+    Command::new(env!("CARGO_BIN_EXE_csi-proxy"))
+        .args(arguments)
+        .output()
+        .expect("a process")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -13,8 +16,13 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn serving_and_the_service_name_the_program_to_run_instead() {
-    let commands: [&[&str]; 5] =
-        [&[], &["-v=5"], &["-windows-service"], &["service", "install", "-v=5"], &["service", "status"]];
+    let commands: [&[&str]; 5] = [
+        &[],
+        &["-v=5"],
+        &["-windows-service"],
+        &["service", "install", "-v=5"],
+        &["service", "status"],
+    ];
     for arguments in commands {
         let refused = run(arguments);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
@@ -31,34 +39,62 @@ fn serving_and_the_service_name_the_program_to_run_instead() {
 fn the_examination_of_another_system_is_exit_code_2() {
     let refused = run(&["doctor", "--parity"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).starts_with("csi-proxy doctor: this program runs on Windows only"), "{refused:?}");
+    assert!(
+        text(&refused.stderr).starts_with("csi-proxy doctor: this program runs on Windows only"),
+        "{refused:?}"
+    );
     let help = run(&["doctor", "-help"]);
-    assert!(help.status.success() && text(&help.stdout).contains("-parity"), "{help:?}");
+    assert!(
+        help.status.success() && text(&help.stdout).contains("-parity"),
+        "{help:?}"
+    );
 }
 
 #[test]
 fn help_and_version_are_printed_on_every_system() {
-    for (argument, start) in [("help", "Performs storage operations"), ("version", "csi-proxy 0.")] {
+    for (argument, start) in [
+        ("help", "Performs storage operations"),
+        ("version", "csi-proxy 0."),
+    ] {
         let output = run(&[argument]);
-        assert!(output.status.success() && text(&output.stdout).starts_with(start), "{output:?}");
-        assert!(!text(&output.stdout).contains('\u{1b}'), "no colours where the output is not a terminal");
+        assert!(
+            output.status.success() && text(&output.stdout).starts_with(start),
+            "{output:?}"
+        );
+        assert!(
+            !text(&output.stdout).contains('\u{1b}'),
+            "no colours where the output is not a terminal"
+        );
     }
 }
 
 #[test]
 fn the_version_names_the_commit() {
     let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
-    let Some(commit) = git.ok().filter(|output| output.status.success()) else { return };
-    let commit = option_env!("CSI_PROXY_COMMIT").filter(|commit| !commit.is_empty()).unwrap_or(text(&commit.stdout));
+    let Some(commit) = git.ok().filter(|output| output.status.success()) else {
+        return;
+    };
+    let commit = option_env!("CSI_PROXY_COMMIT")
+        .filter(|commit| !commit.is_empty())
+        .unwrap_or(text(&commit.stdout));
     let version = run(&["version"]);
-    assert!(text(&version.stdout).contains(&format!("+{}", &commit[..12])), "{version:?}");
+    assert!(
+        text(&version.stdout).contains(&format!("+{}", &commit[..12])),
+        "{version:?}"
+    );
 }
 
 #[test]
 fn an_invalid_command_line_is_one_sentence_and_exit_code_2() {
     for (argument, sentence) in [
-        ("-nonsense", "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n"),
-        ("demo", "csi-proxy: unknown command 'demo'; use 'csi-proxy-sim demo' (see 'csi-proxy help')\n"),
+        (
+            "-nonsense",
+            "csi-proxy: unknown flag -nonsense (see 'csi-proxy help')\n",
+        ),
+        (
+            "demo",
+            "csi-proxy: unknown command 'demo'; use 'csi-proxy-sim demo' (see 'csi-proxy help')\n",
+        ),
     ] {
         let refused = run(&[argument]);
         assert_eq!(refused.status.code(), Some(2));

@@ -12,7 +12,9 @@ use csi_proxy::serve;
 const BUSY: usize = 64;
 
 fn threads() -> usize {
-    fs::read_dir("/proc/self/task").expect("the threads of this process").count()
+    fs::read_dir("/proc/self/task")
+        .expect("the threads of this process")
+        .count()
 }
 
 #[test]
@@ -39,5 +41,9 @@ fn threads_for_operations_end_within_a_quiet_minute() {
         sleep(Duration::from_millis(100));
         threads() <= at_start
     });
-    assert!(minute, "{} threads are left, and {at_start} were there at the start", threads());
+    assert!(
+        minute,
+        "{} threads are left, and {at_start} were there at the start",
+        threads()
+    );
 }

@@ -46,7 +46,10 @@ pub enum Format {
 }
 
 /// Parses a command line. Prints the help or the error, and returns the exit code after that.
-pub fn parse(command: Command, arguments: impl Iterator<Item = OsString>) -> Result<ArgMatches, ExitCode> {
+pub fn parse(
+    command: Command,
+    arguments: impl Iterator<Item = OsString>,
+) -> Result<ArgMatches, ExitCode> {
     command.try_get_matches_from(arguments).map_err(|mut error| {
         let is_value = |found: &ContextValue| matches!(found, ContextValue::String(text) if !text.starts_with('-'));
         if error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::InvalidArg).is_some_and(is_value) {
@@ -99,14 +102,19 @@ pub(crate) fn timeout_arg(default: &'static str) -> Arg {
         .default_value(default)
         .hide_default_value(true)
         .help_heading(CONNECTION)
-        .help(format!("Time limit of each call, such as 30s [default: {default}]"))
+        .help(format!(
+            "Time limit of each call, such as 30s [default: {default}]"
+        ))
 }
 
 /// Puts the details of each command below its first line, and not above it.
 #[must_use]
 pub fn with_template(command: Command) -> Command {
-    let template = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
-    command.help_template(template).mut_subcommands(with_template)
+    let template =
+        "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+    command
+        .help_template(template)
+        .mut_subcommands(with_template)
 }
 
 /// Returns the flag for the form of a table.
@@ -135,22 +143,34 @@ pub(crate) fn output_arg(forms: &[&'static str]) -> Arg {
         .value_parser(PossibleValuesParser::new(forms.to_vec()))
         .hide_possible_values(true)
         .hide_default_value(true)
-        .help(format!("Output format: {} [default: {}]", forms.join(", "), forms[0]))
+        .help(format!(
+            "Output format: {} [default: {}]",
+            forms.join(", "),
+            forms[0]
+        ))
 }
 
 /// Returns a required argument.
 pub fn argument(name: &'static str, value_name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).value_name(value_name).required(true).help(help)
+    Arg::new(name)
+        .value_name(value_name)
+        .required(true)
+        .help(help)
 }
 
 /// Returns a switch.
 pub fn switch(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .help(help)
 }
 
 /// Returns the value of an argument that is required or has a default.
 pub fn required<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
-    matches.get_one::<String>(name).expect("it is required or has a default")
+    matches
+        .get_one::<String>(name)
+        .expect("it is required or has a default")
 }
 
 /// Returns the form of the output of a command with tables.
@@ -160,8 +180,16 @@ pub fn format(matches: &ArgMatches) -> Format {
         "yaml" => Format::Value(Form::Yaml),
         "name" => Format::Names,
         form => {
-            let has_headings = !matches.try_get_one(NO_HEADERS).ok().flatten().copied().unwrap_or(false);
-            Format::Table { is_wide: form == "wide", has_headings }
+            let has_headings = !matches
+                .try_get_one(NO_HEADERS)
+                .ok()
+                .flatten()
+                .copied()
+                .unwrap_or(false);
+            Format::Table {
+                is_wide: form == "wide",
+                has_headings,
+            }
         }
     }
 }
@@ -169,7 +197,11 @@ pub fn format(matches: &ArgMatches) -> Format {
 /// Returns the form of a response, if the command line gives one.
 pub fn response_form(matches: &ArgMatches) -> Option<Form> {
     let form = matches.try_get_one::<String>(OUTPUT).ok().flatten()?;
-    Some(if form == "json" { Form::Json } else { Form::Yaml })
+    Some(if form == "json" {
+        Form::Json
+    } else {
+        Form::Yaml
+    })
 }
 
 /// Returns the value of `--timeout`.

@@ -57,7 +57,12 @@ struct RpcParser;
 impl TypedValueParser for RpcParser {
     type Value = String;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
         StringValueParser::new().parse_ref(command, arg, value)
     }
 
@@ -76,7 +81,11 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         return Ok(write!(anstream::stdout(), "{list}")?);
     }
     let choice = choose_version::for_call(args::required(matches, "rpc"))?;
-    let request = request_json(matches.get_one::<String>("request").map_or("{}", String::as_str))?;
+    let request = request_json(
+        matches
+            .get_one::<String>("request")
+            .map_or("{}", String::as_str),
+    )?;
     let response = call(session, choice, &request).await?;
     let form = args::response_form(matches).unwrap_or(Form::Json);
     Ok(write!(anstream::stdout(), "{}", form.text(&response))?)
@@ -85,25 +94,33 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
 /// Returns the names of all RPCs, such as `disk/v1/ListDiskIDs`.
 pub(crate) fn names() -> impl Iterator<Item = String> {
     GROUP_VERSIONS.iter().flat_map(|version| {
-        version.rpcs.iter().map(|rpc| format!("{}/{}/{}", version.group.name(), version.version, rpc.name))
+        version
+            .rpcs
+            .iter()
+            .map(|rpc| format!("{}/{}/{}", version.group.name(), version.version, rpc.name))
     })
 }
 
 /// Returns the request: `argument` itself, or what it refers to.
 fn request_json(argument: &str) -> Result<Value, Failure> {
-    let source = if argument == "-" { Some("-") } else { argument.strip_prefix('@') };
+    let source = if argument == "-" {
+        Some("-")
+    } else {
+        argument.strip_prefix('@')
+    };
     let text = match source {
         Some(path) => text_input::read(path, "the request")?,
         None => argument.to_owned(),
     };
     // These errors give a position and do not quote the text.
-    let json: Value =
-        serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("the request is not JSON: {error}")))?;
+    let json: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::Usage(format!("the request is not JSON: {error}")))?;
     if json.is_object() {
         let unique = serde_json::Deserializer::from_str(&text).deserialize_map(UniqueNames);
         unique.map_err(|error| Failure::Usage(format!("the request is not valid: {error}")))?;
     }
-    let is_given = |(name, value): (&String, &Value)| request::is_secret(name) && value.as_str() != Some("");
+    let is_given =
+        |(name, value): (&String, &Value)| request::is_secret(name) && value.as_str() != Some("");
     if source.is_none() && json.as_object().into_iter().flatten().any(is_given) {
         return Err(Failure::Usage(
             "other processes can read the command line: give a request with a secret in a file, as @FILE, or on standard \
@@ -136,31 +153,64 @@ impl<'de> Visitor<'de> for UniqueNames {
 }
 
 /// Calls an RPC with a request in JSON, and returns the response.
-pub(crate) async fn call(session: &Session, choice: Choice, request: &Value) -> Result<Value, Failure> {
+pub(crate) async fn call(
+    session: &Session,
+    choice: Choice,
+    request: &Value,
+) -> Result<Value, Failure> {
     let (group, name) = (choice.version.group.name(), choice.rpc.name);
-    let rpc = dynamic_client::rpcs(choice.version).remove(name).expect("the version has the RPC");
+    let rpc = dynamic_client::rpcs(choice.version)
+        .remove(name)
+        .expect("the version has the RPC");
     let request = rpc.try_request(request).map_err(|error| {
         let mut given = request.as_object().into_iter().flatten();
-        let refused = given.find(|(name, value)| rpc.try_request(&json!({ *name: value })).is_err());
-        let field = refused.map(|(name, _)| format!("{name}: ")).unwrap_or_default();
+        let refused =
+            given.find(|(name, value)| rpc.try_request(&json!({ *name: value })).is_err());
+        let field = refused
+            .map(|(name, _)| format!("{name}: "))
+            .unwrap_or_default();
         // The error may quote a value.
-        let error = if request::has_secret(&rpc.request) { "not valid".to_owned() } else { error.to_string() };
-        let reason = if error.contains(field.trim_end_matches(": ")) { error } else { field + &error };
+        let error = if request::has_secret(&rpc.request) {
+            "not valid".to_owned()
+        } else {
+            error.to_string()
+        };
+        let reason = if error.contains(field.trim_end_matches(": ")) {
+            error
+        } else {
+            field + &error
+        };
         let fields = match request::field_names(&rpc.request) {
             none if none.is_empty() => "it has no fields".to_owned(),
             names => format!("its fields are {names}"),
         };
-        Failure::Usage(format!("the request does not fit {}: {reason}; {fields}", rpc.request.name()))
+        Failure::Usage(format!(
+            "the request does not fit {}: {reason}; {fields}",
+            rpc.request.name()
+        ))
     })?;
-    let called = EncodedRpc { group, versions: choice.candidates, name };
+    let called = EncodedRpc {
+        group,
+        versions: choice.candidates,
+        name,
+    };
     let call = session.client.call_encoded(called, request.encode_to_vec());
     let encoded = with_progress(name, call).await?;
-    let options = SerializeOptions::new().use_proto_field_name(true).stringify_64_bit_integers(false);
-    let mut response = rpc.response_json(&encoded, options).map_err(Failure::response)?;
+    let options = SerializeOptions::new()
+        .use_proto_field_name(true)
+        .stringify_64_bit_integers(false);
+    let mut response = rpc
+        .response_json(&encoded, options)
+        .map_err(Failure::response)?;
     // Before 1.0, some responses have a field for an error. Only the csi-proxy written in Go fills
     // it.
-    match response.as_object_mut().and_then(|fields: &mut Map<String, Value>| fields.remove("error")) {
-        Some(Value::String(error)) if !error.is_empty() => Err(Failure::response(format!("{name} failed: {error}"))),
+    match response
+        .as_object_mut()
+        .and_then(|fields: &mut Map<String, Value>| fields.remove("error"))
+    {
+        Some(Value::String(error)) if !error.is_empty() => {
+            Err(Failure::response(format!("{name} failed: {error}")))
+        }
         _ => Ok(response),
     }
 }

@@ -23,12 +23,20 @@ pub(crate) struct Choice {
 impl Choice {
     /// Chooses this version only.
     fn pinned(version: &'static GroupVersion, rpc: &'static Rpc) -> Self {
-        Self { version, rpc, candidates: std::slice::from_ref(&version.version) }
+        Self {
+            version,
+            rpc,
+            candidates: std::slice::from_ref(&version.version),
+        }
     }
 
     /// Chooses this version and all others with the same messages.
     fn flexible(version: &'static GroupVersion, rpc: &'static Rpc) -> Self {
-        Self { version, rpc, candidates: rpc.versions }
+        Self {
+            version,
+            rpc,
+            candidates: rpc.versions,
+        }
     }
 }
 
@@ -38,14 +46,21 @@ pub(crate) fn versions_of(
     newest_name: &str,
 ) -> impl Iterator<Item = (&'static GroupVersion, &'static Rpc)> {
     GroupVersion::of(group).filter_map(move |version| {
-        let rpc = version.rpcs.iter().find(|rpc| rpc.newest_name == newest_name)?;
+        let rpc = version
+            .rpcs
+            .iter()
+            .find(|rpc| rpc.newest_name == newest_name)?;
         Some((version, rpc))
     })
 }
 
 /// Chooses the version for the command of an operation. `api_version` is the value of
 /// `--api-version`.
-pub(crate) fn for_operation(group: Group, newest_name: &str, api_version: Option<&str>) -> Result<Choice, Failure> {
+pub(crate) fn for_operation(
+    group: Group,
+    newest_name: &str,
+    api_version: Option<&str>,
+) -> Result<Choice, Failure> {
     let mut versions = versions_of(group, newest_name);
     let Some(asked) = api_version else {
         let (version, rpc) = versions.next().expect("an operation is in a version");
@@ -60,7 +75,10 @@ pub(crate) fn for_operation(group: Group, newest_name: &str, api_version: Option
 
 /// Returns the names of the versions that have an RPC.
 pub(crate) fn version_names(group: Group, newest_name: &str) -> String {
-    versions_of(group, newest_name).map(|(version, _)| version.version).collect::<Vec<_>>().join(", ")
+    versions_of(group, newest_name)
+        .map(|(version, _)| version.version)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Chooses the version for `call`: `target` is `GROUP/VERSION/RPC`, or `GROUP/RPC` or `RPC` for the
@@ -74,17 +92,35 @@ pub(crate) fn for_call(target: &str) -> Result<Choice, Failure> {
         [rpc] if let Some(row) = GROUP_VERSIONS.iter().find(|row| row.rpc(rpc).is_some()) => {
             (row.group.name(), None, rpc)
         }
-        _ => return Err(Failure::Usage(format!("{target} is not of the form GROUP/VERSION/RPC"))),
+        _ => {
+            return Err(Failure::Usage(format!(
+                "{target} is not of the form GROUP/VERSION/RPC"
+            )));
+        }
     };
-    let is_named = |row: &&GroupVersion| row.group.name() == group && version.is_none_or(|name| row.version == name);
+    let is_named = |row: &&GroupVersion| {
+        row.group.name() == group && version.is_none_or(|name| row.version == name)
+    };
     if !GROUP_VERSIONS.iter().any(|row| is_named(&row)) {
         let name = version.map_or_else(|| group.to_owned(), |version| format!("{group}/{version}"));
-        return Err(Failure::Usage(format!("csi-proxy has no group-version {name}; see `csi-proxyctl call --list`")));
+        return Err(Failure::Usage(format!(
+            "csi-proxy has no group-version {name}; see `csi-proxyctl call --list`"
+        )));
     }
-    let found = GROUP_VERSIONS.iter().filter(is_named).find_map(|row| Some((row, row.rpc(rpc)?)));
-    let (row, rpc) = found
-        .ok_or_else(|| Failure::Usage(format!("csi-proxy has no RPC {target}; see `csi-proxyctl call --list`")))?;
-    Ok(if version.is_some() { Choice::pinned(row, rpc) } else { Choice::flexible(row, rpc) })
+    let found = GROUP_VERSIONS
+        .iter()
+        .filter(is_named)
+        .find_map(|row| Some((row, row.rpc(rpc)?)));
+    let (row, rpc) = found.ok_or_else(|| {
+        Failure::Usage(format!(
+            "csi-proxy has no RPC {target}; see `csi-proxyctl call --list`"
+        ))
+    })?;
+    Ok(if version.is_some() {
+        Choice::pinned(row, rpc)
+    } else {
+        Choice::flexible(row, rpc)
+    })
 }
 
 /// Returns the value of `--api-version` before the command line is parsed, since it determines the
@@ -92,7 +128,12 @@ pub(crate) fn for_call(target: &str) -> Result<Choice, Failure> {
 pub(crate) fn api_version(arguments: impl Iterator<Item = String>) -> Option<String> {
     let mut arguments = arguments.skip(1).take_while(|argument| argument != "--");
     while let Some(argument) = arguments.next() {
-        let Some(rest) = argument.strip_prefix("--").and_then(|flag| flag.strip_prefix(API_VERSION)) else { continue };
+        let Some(rest) = argument
+            .strip_prefix("--")
+            .and_then(|flag| flag.strip_prefix(API_VERSION))
+        else {
+            continue;
+        };
         match rest.strip_prefix('=') {
             Some(version) => return Some(version.to_owned()),
             None if rest.is_empty() => return arguments.next(),
@@ -114,16 +155,29 @@ mod tests {
     fn the_name_of_an_rpc_alone_is_unique() {
         for row in &GROUP_VERSIONS {
             for rpc in row.rpcs {
-                assert!(for_call(rpc.name).is_ok_and(|choice| choice.version.group == row.group), "{}", rpc.path);
+                assert!(
+                    for_call(rpc.name).is_ok_and(|choice| choice.version.group == row.group),
+                    "{}",
+                    rpc.path
+                );
             }
         }
     }
 
     #[test]
     fn the_api_version_is_found_before_the_flags_are_known() {
-        assert_eq!(version_of(&["x", "disk", "--api-version", "v1"]).as_deref(), Some("v1"));
-        assert_eq!(version_of(&["x", "--api-version=v1beta1", "disk"]).as_deref(), Some("v1beta1"));
-        assert_eq!(version_of(&["x", "disk", "--", "--api-version", "v1"]), None);
+        assert_eq!(
+            version_of(&["x", "disk", "--api-version", "v1"]).as_deref(),
+            Some("v1")
+        );
+        assert_eq!(
+            version_of(&["x", "--api-version=v1beta1", "disk"]).as_deref(),
+            Some("v1beta1")
+        );
+        assert_eq!(
+            version_of(&["x", "disk", "--", "--api-version", "v1"]),
+            None
+        );
         assert_eq!(version_of(&["x", "--api-versions", "v1"]), None);
         assert_eq!(version_of(&["x", "--api-version"]), None);
     }
@@ -135,9 +189,19 @@ mod tests {
         assert_eq!(candidates("disk/v1beta3/GetDiskStats"), ["v1beta3"]);
         assert_eq!(candidates("filesystem/RmdirContents"), ["v2alpha1"]);
         assert_eq!(candidates("GetDiskStats"), ["v1", "v1beta3"]);
-        let all = ["v1", "v1beta3", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1"];
-        assert_eq!(for_operation(Group::Volume, "FormatVolume", None).expect("it exists").candidates, all);
+        let all = [
+            "v1", "v1beta3", "v1beta2", "v1beta1", "v2alpha1", "v1alpha1",
+        ];
+        assert_eq!(
+            for_operation(Group::Volume, "FormatVolume", None)
+                .expect("it exists")
+                .candidates,
+            all
+        );
         let old = for_operation(Group::Disk, "GetDiskStats", Some("v1beta1")).expect("it exists");
-        assert_eq!((old.rpc.name, old.candidates), ("DiskStats", &["v1beta1"][..]));
+        assert_eq!(
+            (old.rpc.name, old.candidates),
+            ("DiskStats", &["v1beta1"][..])
+        );
     }
 }

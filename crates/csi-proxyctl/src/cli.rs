@@ -39,9 +39,15 @@ mod tests {
 
     #[test]
     fn the_command_line_of_each_version_is_consistent() {
-        for version in
-            [None, Some("v1"), Some("v1beta3"), Some("v1beta1"), Some("v1alpha1"), Some("v2alpha1"), Some("x")]
-        {
+        for version in [
+            None,
+            Some("v1"),
+            Some("v1beta3"),
+            Some("v1beta1"),
+            Some("v1alpha1"),
+            Some("v2alpha1"),
+            Some("x"),
+        ] {
             command(version).debug_assert();
         }
     }
@@ -51,23 +57,36 @@ mod tests {
     fn the_commands_and_flags_are_those_listed() {
         fn add(command: &Command, path: &str, names: &mut Vec<String>) {
             // That of the folder is hidden on Windows, those of secrets everywhere.
-            for flag in command.get_arguments().filter(|flag| flag.is_global_set() || !flag.is_hide_set()) {
+            for flag in command
+                .get_arguments()
+                .filter(|flag| flag.is_global_set() || !flag.is_hide_set())
+            {
                 names.extend(flag.get_short().map(|name| format!("{path} -{name}")));
                 names.extend(flag.get_long().map(|name| format!("{path} --{name}")));
             }
             for command in command.get_subcommands() {
-                names.extend(command.get_visible_aliases().map(|alias| format!("{path} {alias}")));
+                names.extend(
+                    command
+                        .get_visible_aliases()
+                        .map(|alias| format!("{path} {alias}")),
+                );
                 names.push(format!("{path} {}", command.get_name()));
                 add(command, &format!("{path} {}", command.get_name()), names);
             }
         }
         let mut names = Vec::new();
         add(&command(None), "csi-proxyctl", &mut names);
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/tests/interface/csi-proxyctl.txt");
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../xtask/tests/interface/csi-proxyctl.txt"
+        );
         if env::var_os("BLESS").is_some() {
             fs::write(file, names.join("\n")).unwrap();
         }
         let listed = fs::read_to_string(file).unwrap();
-        assert!(listed.lines().eq(&names), "see CONTRIBUTING.md, `Compatibility`; BLESS=1 lists:\n{names:#?}");
+        assert!(
+            listed.lines().eq(&names),
+            "see CONTRIBUTING.md, `Compatibility`; BLESS=1 lists:\n{names:#?}"
+        );
     }
 }

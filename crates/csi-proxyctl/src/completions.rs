@@ -19,16 +19,19 @@ pub(crate) fn command() -> Command {
              bash        source <(csi-proxyctl completions bash)\n\
              zsh         csi-proxyctl completions zsh > \"${fpath[1]}/_csi-proxyctl\"",
         )
-        .arg(Arg::new("shell").required(true).value_name("SHELL").value_parser(PossibleValuesParser::new([
-            "powershell",
-            "bash",
-            "zsh",
-        ])))
+        .arg(
+            Arg::new("shell")
+                .required(true)
+                .value_name("SHELL")
+                .value_parser(PossibleValuesParser::new(["powershell", "bash", "zsh"])),
+        )
 }
 
 /// Prints the script for the whole command line of the program.
 pub(crate) fn run(matches: &ArgMatches, mut program: Command) -> Result<(), Failure> {
-    let shell: Shell = required(matches, "shell").parse().expect("the parser accepts only names of shells");
+    let shell: Shell = required(matches, "shell")
+        .parse()
+        .expect("the parser accepts only names of shells");
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "csi-proxyctl", &mut script);
     let mut script = String::from_utf8(script).expect("a script is UTF-8");
@@ -40,12 +43,19 @@ pub(crate) fn run(matches: &ArgMatches, mut program: Command) -> Result<(), Fail
         Shell::PowerShell => {
             let head = "'csi-proxyctl;call' {\n";
             let value = |name| {
-                format!("[CompletionResult]::new('{name}', '{name}', [CompletionResultType]::ParameterValue, '{name}')")
+                format!(
+                    "[CompletionResult]::new('{name}', '{name}', [CompletionResultType]::ParameterValue, '{name}')"
+                )
             };
-            let values: Vec<String> = call::names().map(|name| format!("            {}\n", value(name))).collect();
+            let values: Vec<String> = call::names()
+                .map(|name| format!("            {}\n", value(name)))
+                .collect();
             script = script.replace(head, &format!("{head}{}", values.concat()));
         }
         _ => {}
     }
-    Ok(io::Write::write_all(&mut io::stdout().lock(), script.as_bytes())?)
+    Ok(io::Write::write_all(
+        &mut io::stdout().lock(),
+        script.as_bytes(),
+    )?)
 }

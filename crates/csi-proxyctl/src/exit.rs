@@ -22,12 +22,30 @@ pub enum Code {
 /// The meaning of each exit code, for `--help` and README.md.
 pub(crate) const MEANINGS: [(u8, &str); 7] = [
     (0, "success"),
-    (Code::Failed as u8, "the call failed for a reason not listed below"),
-    (Code::Usage as u8, "the command line or a request is not valid; nothing was changed"),
-    (Code::Unreachable as u8, "csi-proxy is unreachable, stopping or overloaded, or the connection broke"),
-    (Code::NotFound as u8, "the disk, volume, path, share, target or service does not exist"),
-    (Code::Timeout as u8, "the call timed out; a change may still be in progress"),
-    (Code::Unimplemented as u8, "the node does not serve a version that has the RPC"),
+    (
+        Code::Failed as u8,
+        "the call failed for a reason not listed below",
+    ),
+    (
+        Code::Usage as u8,
+        "the command line or a request is not valid; nothing was changed",
+    ),
+    (
+        Code::Unreachable as u8,
+        "csi-proxy is unreachable, stopping or overloaded, or the connection broke",
+    ),
+    (
+        Code::NotFound as u8,
+        "the disk, volume, path, share, target or service does not exist",
+    ),
+    (
+        Code::Timeout as u8,
+        "the call timed out; a change may still be in progress",
+    ),
+    (
+        Code::Unimplemented as u8,
+        "the node does not serve a version that has the RPC",
+    ),
 ];
 
 impl From<Code> for ExitCode {

@@ -46,7 +46,10 @@ pub enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Call { error: Box::new(error), object: None }
+        Self::Call {
+            error: Box::new(error),
+            object: None,
+        }
     }
 }
 
@@ -72,7 +75,11 @@ pub fn exit_code(result: Result<(), Failure>, endpoints: &Endpoints) -> ExitCode
 impl Failure {
     /// Returns the failure of a response that reports an error, or that cannot be shown.
     pub(crate) fn response(text: String) -> Self {
-        Self::Other { code: exit::Code::Failed, text, hint: None }
+        Self::Other {
+            code: exit::Code::Failed,
+            text,
+            hint: None,
+        }
     }
 
     fn code(&self) -> exit::Code {
@@ -87,7 +94,9 @@ impl Failure {
                 ErrorKind::DeadlineExceeded => exit::Code::Timeout,
                 ErrorKind::Unimplemented => exit::Code::Unimplemented,
                 // The location of the sockets is not known.
-                ErrorKind::FailedPrecondition if error.call_number().is_none() && is_connecting(error) => {
+                ErrorKind::FailedPrecondition
+                    if error.call_number().is_none() && is_connecting(error) =>
+                {
                     exit::Code::Unreachable
                 }
                 _ => exit::Code::Failed,
@@ -109,13 +118,23 @@ impl Failure {
             && !is_without_folder(error, endpoints)
         {
             let number = error.grpc_code();
-            let call = error.call_number().map(|call| format!("; call {call} in the log of csi-proxy"));
-            let status = format!("gRPC status {:?} ({number}){}", Code::from(number), call.unwrap_or_default());
+            let call = error
+                .call_number()
+                .map(|call| format!("; call {call} in the log of csi-proxy"));
+            let status = format!(
+                "gRPC status {:?} ({number}){}",
+                Code::from(number),
+                call.unwrap_or_default()
+            );
             // Writing to a String does not fail.
             let _ = writeln!(report, "{:INDENT$}{}", "", wrapped(&status, INDENT, width));
         }
         for hint in self.hints(endpoints) {
-            let _ = writeln!(report, "{HINT}hint:{HINT:#}  {}", wrapped(&hint, INDENT, width));
+            let _ = writeln!(
+                report,
+                "{HINT}hint:{HINT:#}  {}",
+                wrapped(&hint, INDENT, width)
+            );
         }
         report
     }
@@ -126,7 +145,9 @@ impl Failure {
             Self::Call { error, .. } if is_without_folder(error, endpoints) => NO_FOLDER.to_owned(),
             Self::Call { error, object } => {
                 let (rpc, message) = (error.rpc(), error.message());
-                let message = message.strip_prefix(&format!("bad {rpc} request: ")).unwrap_or(message);
+                let message = message
+                    .strip_prefix(&format!("bad {rpc} request: "))
+                    .unwrap_or(message);
                 // No RPC was called.
                 if message.starts_with("nothing serves ") {
                     return message.to_owned();
@@ -134,7 +155,9 @@ impl Failure {
                 // The messages of csi-proxy name the object. The message of a call without an
                 // answer does not.
                 let object = object.as_ref().filter(|object| !message.contains(*object));
-                let object = object.map(|object| format!(" for {object}")).unwrap_or_default();
+                let object = object
+                    .map(|object| format!(" for {object}"))
+                    .unwrap_or_default();
                 format!("{rpc}{object} failed: {message}")
             }
             Self::Output(error) => format!("cannot write to standard output: {error}"),
@@ -204,7 +227,9 @@ fn is_in_host_process_container() -> bool {
 /// Returns how to restart csi-proxy.
 pub(crate) fn restart(endpoints: &Endpoints) -> &'static str {
     match endpoints {
-        Endpoints::Pipes if is_in_host_process_container() => "`kubectl delete pod` with the pod on this node",
+        Endpoints::Pipes if is_in_host_process_container() => {
+            "`kubectl delete pod` with the pod on this node"
+        }
         Endpoints::Pipes => "`Restart-Service csiproxy` in PowerShell",
         _ => "start csi-proxy-sim again",
     }
@@ -246,8 +271,15 @@ mod tests {
 
     #[test]
     fn the_hint_for_pipes_that_nobody_serves_knows_whether_it_is_read_in_a_container() {
-        let [in_container, on_the_node] = [true, false].map(|is_in_container| unserved_pipes(is_in_container)[0]);
-        assert!(in_container.contains("kubectl logs") && !in_container.contains("sc.exe"), "{in_container}");
-        assert!(on_the_node.contains("sc.exe") && !on_the_node.contains("kubectl"), "{on_the_node}");
+        let [in_container, on_the_node] =
+            [true, false].map(|is_in_container| unserved_pipes(is_in_container)[0]);
+        assert!(
+            in_container.contains("kubectl logs") && !in_container.contains("sc.exe"),
+            "{in_container}"
+        );
+        assert!(
+            on_the_node.contains("sc.exe") && !on_the_node.contains("kubectl"),
+            "{on_the_node}"
+        );
     }
 }

@@ -42,8 +42,15 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Asks several objects side by side with `ask`, and returns what they have in their order.
-    async fn of_each<T>(objects: impl IntoIterator<Item = T>, ask: impl AsyncFn(T) -> Self) -> Self {
-        let parts: Vec<Self> = stream::iter(objects).map(|object| ask(object)).buffered(AT_ONCE).collect().await;
+    async fn of_each<T>(
+        objects: impl IntoIterator<Item = T>,
+        ask: impl AsyncFn(T) -> Self,
+    ) -> Self {
+        let parts: Vec<Self> = stream::iter(objects)
+            .map(|object| ask(object))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
         parts.into_iter().fold(Self::default(), |mut all, part| {
             all.rows.extend(part.rows);
             all.problems.extend(part.problems);
@@ -52,7 +59,11 @@ impl Listing {
     }
 
     /// Returns the value, or notes the failure of the call for `object` and returns null.
-    fn value_or_problem<T: Into<Value>>(&mut self, object: &str, result: Result<T, Error>) -> Value {
+    fn value_or_problem<T: Into<Value>>(
+        &mut self,
+        object: &str,
+        result: Result<T, Error>,
+    ) -> Value {
         match result {
             Ok(value) => value.into(),
             Err(error) => {
@@ -64,7 +75,10 @@ impl Listing {
 
     /// Notes the failure of a call for `object`.
     fn add_problem(&mut self, object: &str, error: Error) {
-        self.problems.push(Failure::Call { error: Box::new(error), object: Some(object.to_owned()) });
+        self.problems.push(Failure::Call {
+            error: Box::new(error),
+            object: Some(object.to_owned()),
+        });
     }
 }
 
@@ -108,7 +122,8 @@ fn with_common_flags(command: Command) -> Command {
 /// Refuses a time right after `--watch`, which would be taken for what to show, such as the number
 /// of a disk.
 fn check_watch(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
-    let mut arguments = arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
+    let mut arguments =
+        arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
     match arguments.nth(1) {
         Some(value) if quantity::duration(&value).is_ok() => Err(Failure::Usage(format!(
             "{value} after --watch is ambiguous: for the time between refreshes, write `--watch --interval {value}`; to \
@@ -125,7 +140,10 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         "disks" => (&disks::COLUMNS, "no disks found"),
         "volumes" => (&volumes::COLUMNS, "no volumes found"),
         "mounts" => (&mounts::COLUMNS, ""),
-        "iscsi" => (iscsi::columns(matches), "no target portals: the initiator knows none"),
+        "iscsi" => (
+            iscsi::columns(matches),
+            "no target portals: the initiator knows none",
+        ),
         "services" => (&services::COLUMNS, ""),
         _ => {
             return Err(Failure::Usage(
@@ -139,13 +157,17 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         let mut is_first = true;
         let frame = async || {
             let listing = fetch(kind, matches, session).await;
-            let listing = listing.unwrap_or_else(|failure| Listing { rows: Vec::new(), problems: vec![failure] });
+            let listing = listing.unwrap_or_else(|failure| Listing {
+                rows: Vec::new(),
+                problems: vec![failure],
+            });
             let separator = separator(format, std::mem::take(&mut is_first));
             format!("{separator}{}", frame(format, columns, &listing, session))
         };
         return watch(&format!("get {kind}"), interval(matches), frame).await;
     }
-    let Listing { rows, problems } = with_progress(&format!("get {kind}"), fetch(kind, matches, session)).await?;
+    let Listing { rows, problems } =
+        with_progress(&format!("get {kind}"), fetch(kind, matches, session)).await?;
     let is_table = matches!(format, Format::Table { .. });
     if rows.is_empty() && is_table && problems.is_empty() {
         writeln!(anstream::stderr(), "{none_found}")?;
@@ -159,7 +181,9 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
 /// Returns the first failure, after printing the others.
 pub(crate) fn all_reported(problems: Vec<Failure>, session: &Session) -> Result<(), Failure> {
     let mut problems = problems.into_iter();
-    let Some(first) = problems.next() else { return Ok(()) };
+    let Some(first) = problems.next() else {
+        return Ok(());
+    };
     for other in problems {
         write!(anstream::stderr(), "{}", other.report(&session.endpoints))?;
     }
@@ -180,7 +204,11 @@ fn separator(format: Format, is_first: bool) -> String {
 
 /// Returns one output of `--watch`.
 fn frame(format: Format, columns: &[Column], listing: &Listing, session: &Session) -> String {
-    let reports: String = listing.problems.iter().map(|problem| problem.report(&session.endpoints)).collect();
+    let reports: String = listing
+        .problems
+        .iter()
+        .map(|problem| problem.report(&session.endpoints))
+        .collect();
     let rows = || table::formatted(format, columns, &listing.rows, table::terminal_width());
     let is_empty = listing.rows.is_empty() && !reports.is_empty();
     if let Format::Value(_) = format {
@@ -193,7 +221,11 @@ fn frame(format: Format, columns: &[Column], listing: &Listing, session: &Sessio
 
 async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Listing, Failure> {
     let client = session.client.with_deadline(args::timeout(matches));
-    let numbers = || matches.get_many("disk").map(|numbers| numbers.copied().map(DiskNumber).collect());
+    let numbers = || {
+        matches
+            .get_many("disk")
+            .map(|numbers| numbers.copied().map(DiskNumber).collect())
+    };
     match kind {
         "disks" => disks::fetch(numbers(), &client).await,
         "volumes" => volumes::fetch(numbers(), &client).await,
@@ -210,7 +242,9 @@ mod tests {
     use super::*;
 
     fn limit_of(arguments: &str) -> Duration {
-        let program = Command::new("csi-proxyctl").arg(args::timeout_arg("2m").global(true)).subcommand(command());
+        let program = Command::new("csi-proxyctl")
+            .arg(args::timeout_arg("2m").global(true))
+            .subcommand(command());
         let matches = program.get_matches_from(arguments.split(' '));
         let (_, get) = matches.subcommand().expect("get");
         let (_, matches) = get.subcommand().expect("a kind");
@@ -227,7 +261,11 @@ mod tests {
             ("csi-proxyctl get --timeout 2m disks", 120),
             ("csi-proxyctl get iscsi --targets", 120),
         ] {
-            assert_eq!(limit_of(arguments), Duration::from_secs(seconds), "{arguments}");
+            assert_eq!(
+                limit_of(arguments),
+                Duration::from_secs(seconds),
+                "{arguments}"
+            );
         }
     }
 }

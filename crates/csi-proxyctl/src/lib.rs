@@ -38,8 +38,9 @@ use session::Session;
 
 /// Runs the program with the arguments of this process.
 pub async fn main() -> ExitCode {
-    let api_version =
-        choose_version::api_version(env::args_os().map(|argument| argument.to_string_lossy().into_owned()));
+    let api_version = choose_version::api_version(
+        env::args_os().map(|argument| argument.to_string_lossy().into_owned()),
+    );
     let command = cli::command(api_version.as_deref());
     let matches = match args::parse(command, env::args_os()) {
         Ok(matches) => matches,

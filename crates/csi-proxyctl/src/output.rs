@@ -34,7 +34,11 @@ pub fn show(response: &Value, form: Option<Form>) -> io::Result<()> {
         }
         return Ok(());
     }
-    write!(anstream::stdout(), "{}", form.unwrap_or(Form::Yaml).text(response))
+    write!(
+        anstream::stdout(),
+        "{}",
+        form.unwrap_or(Form::Yaml).text(response)
+    )
 }
 
 /// Returns the value as JSON of several lines. Characters that could make the text read as another
@@ -105,11 +109,17 @@ fn is_block(value: &Value) -> bool {
 fn yaml_string(string: &str) -> String {
     const WORDS: [&str; 8] = ["true", "false", "null", "yes", "no", "on", "off", "y"];
     let is_plain = string.starts_with(|first: char| first.is_ascii_alphabetic())
-        && string.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-./\\{}? ".contains(letter))
+        && string
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "_-./\\{}? ".contains(letter))
         && !string.ends_with(' ')
         && !WORDS.contains(&string.to_ascii_lowercase().as_str())
         && !string.eq_ignore_ascii_case("n");
-    if is_plain { string.to_owned() } else { escaped_json(&Value::from(string).to_string()) }
+    if is_plain {
+        string.to_owned()
+    } else {
+        escaped_json(&Value::from(string).to_string())
+    }
 }
 
 #[cfg(test)]
@@ -144,7 +154,19 @@ mod tests {
     fn another_implementation_reads_the_same_values_from_the_yaml() {
         let words = "plain Yes n null ~ 1 1.5 0x1f - # *a &a @ ` % !a ' \" C:\\a\\ 2026-11-22 [a] {a} = << | > true Off .nan ... ---";
         let volume = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
-        let others = ["", " ", "plain text", "- a", "a: b", "a #b", "a\nb", "tab\t", "end ", "a, b", volume];
+        let others = [
+            "",
+            " ",
+            "plain text",
+            "- a",
+            "a: b",
+            "a #b",
+            "a\nb",
+            "tab\t",
+            "end ",
+            "a, b",
+            volume,
+        ];
         let misleading = ["\u{1b}[2J", "\u{202e}", "\u{1F600}"];
         let strings: Vec<_> = words.split(' ').chain(others).chain(misleading).collect();
         let value = json!({
@@ -153,17 +175,28 @@ mod tests {
             "nested": { "list": [[1, 2], [], {}, [{ "a": 1, "b": [2] }]], "empty": {}, "none": null, "yes": true },
             "1": { "key: with colon": false },
         });
-        for value in [value, json!([]), json!({}), json!([{ "a": 1, "b": "x" }, { "a": null }])] {
+        for value in [
+            value,
+            json!([]),
+            json!({}),
+            json!([{ "a": 1, "b": "x" }, { "a": null }]),
+        ] {
             let text = yaml(&value);
-            let documents = YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
-            assert_eq!(documents.iter().map(read).collect::<Vec<_>>(), [value], "{text}");
+            let documents =
+                YamlLoader::load_from_str(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+            assert_eq!(
+                documents.iter().map(read).collect::<Vec<_>>(),
+                [value],
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn yaml_is_in_block_style() {
         let value = json!([{ "disk": 1, "location": { "bus": "0", "lun": "" } }, { "disk": 2, "location": null }]);
-        let expected = "- disk: 1\n  location:\n    bus: \"0\"\n    lun: \"\"\n- disk: 2\n  location: null\n";
+        let expected =
+            "- disk: 1\n  location:\n    bus: \"0\"\n    lun: \"\"\n- disk: 2\n  location: null\n";
         assert_eq!(yaml(&value), expected);
     }
 
@@ -172,7 +205,12 @@ mod tests {
         let value = json!({ "serial": "a\u{202e}b\u{1b}[31m" });
         for text in [json(&value), yaml(&value)] {
             assert!(text.contains(r"a\u202eb\u001b[31m"), "{text}");
-            assert!(!text.trim_end().contains(|letter| letter != '\n' && is_misleading(letter)), "{text}");
+            assert!(
+                !text
+                    .trim_end()
+                    .contains(|letter| letter != '\n' && is_misleading(letter)),
+                "{text}"
+            );
         }
     }
 }

@@ -13,7 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Waits for `work`. After two seconds, a line on standard error counts the seconds, if it is a
 /// terminal.
 pub async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
-    if io::stderr().is_terminal() { counted(what, work, show).await } else { work.await }
+    if io::stderr().is_terminal() {
+        counted(what, work, show).await
+    } else {
+        work.await
+    }
 }
 
 /// Waits for `work`. After two seconds, shows a line each second, and an empty one at the end.
@@ -57,13 +61,19 @@ mod tests {
             sleep(Duration::from_millis(milliseconds)).await;
             7
         };
-        assert_eq!(counted("Rescan", work, |line| shown.push(line.to_owned())).await, 7);
+        assert_eq!(
+            counted("Rescan", work, |line| shown.push(line.to_owned())).await,
+            7
+        );
         shown
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_line_counts_the_seconds_of_what_takes_long_and_is_erased_at_the_end() {
         assert!(shown_for(1_900).await.is_empty());
-        assert_eq!(shown_for(4_500).await, ["Rescan: 2 s", "Rescan: 3 s", "Rescan: 4 s", ""]);
+        assert_eq!(
+            shown_for(4_500).await,
+            ["Rescan: 2 s", "Rescan: 3 s", "Rescan: 4 s", ""]
+        );
     }
 }

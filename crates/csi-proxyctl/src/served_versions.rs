@@ -21,7 +21,12 @@ const COLUMNS: [Column; 4] = [
 ];
 
 fn joined(list: &Value) -> String {
-    let words: Vec<&str> = list.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let words: Vec<&str> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     words.join(" ")
 }
 
@@ -42,19 +47,30 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     }
     let of = |group: Group, answers: Option<bool>| -> Vec<&str> {
         let found = |row: &GroupVersion| {
-            let found = served.iter().find(|found| found.group == group.name() && found.version == row.version);
+            let found = served
+                .iter()
+                .find(|found| found.group == group.name() && found.version == row.version);
             found.map(|found| found.answers) == answers
         };
-        GroupVersion::of(group).filter(|row| found(row)).map(|row| row.version).collect()
+        GroupVersion::of(group)
+            .filter(|row| found(row))
+            .map(|row| row.version)
+            .collect()
     };
     let row = |group: Group| {
-        let [served, not_served, no_answer] = [Some(true), None, Some(false)].map(|answers| of(group, answers));
+        let [served, not_served, no_answer] =
+            [Some(true), None, Some(false)].map(|answers| of(group, answers));
         json!({ "group": group.name(), "served": served, "not_served": not_served, "no_answer": no_answer })
     };
     let rows: Vec<Value> = Group::ALL.into_iter().map(row).collect();
     let hangs = served.iter().any(|found| !found.answers);
     let columns = if hangs { &COLUMNS[..] } else { &COLUMNS[..3] };
-    let text = table::formatted(args::format(matches), columns, &rows, table::terminal_width());
+    let text = table::formatted(
+        args::format(matches),
+        columns,
+        &rows,
+        table::terminal_width(),
+    );
     write!(anstream::stdout(), "{text}")?;
     if !hangs {
         return Ok(());

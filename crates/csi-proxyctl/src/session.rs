@@ -29,19 +29,26 @@ pub enum Endpoints {
 
 /// Returns the folder in an environment variable. An empty one counts as unset.
 fn folder_in(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    env::var_os(variable)
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
 }
 
 /// Returns the folder that the command line gives, or the variable in its place.
 pub(crate) fn given_folder(matches: &ArgMatches) -> Option<PathBuf> {
-    matches.get_one::<PathBuf>(ENDPOINT_DIR).cloned().or_else(|| folder_in(ENDPOINT_DIR_VARIABLE))
+    matches
+        .get_one::<PathBuf>(ENDPOINT_DIR)
+        .cloned()
+        .or_else(|| folder_in(ENDPOINT_DIR_VARIABLE))
 }
 
 impl Endpoints {
     /// Returns the endpoints that the command line gives, or the default of the client.
     pub fn new(matches: &ArgMatches) -> Self {
         let is_windows = env::consts::OS == "windows";
-        let default = folder_in("XDG_RUNTIME_DIR").map(|folder| folder.join("csi-proxy")).filter(|_| !is_windows);
+        let default = folder_in("XDG_RUNTIME_DIR")
+            .map(|folder| folder.join("csi-proxy"))
+            .filter(|_| !is_windows);
         match given_folder(matches).or(default) {
             Some(folder) => Self::Folder(folder),
             None if is_windows => Self::Pipes,
@@ -67,7 +74,13 @@ impl Endpoints {
 impl Session {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
         let builder = Client::builder().deadline(args::timeout(matches));
-        let client = given_folder(matches).into_iter().fold(builder, Builder::socket_folder).build();
-        Self { client, endpoints: Endpoints::new(matches) }
+        let client = given_folder(matches)
+            .into_iter()
+            .fold(builder, Builder::socket_folder)
+            .build();
+        Self {
+            client,
+            endpoints: Endpoints::new(matches),
+        }
     }
 }

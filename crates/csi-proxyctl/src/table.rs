@@ -28,25 +28,40 @@ pub struct Column {
 impl Column {
     /// Returns a column of text.
     pub const fn text(title: &'static str, cell: fn(&Value) -> String) -> Self {
-        Self { title, is_wide: false, is_number: false, is_name: false, cell }
+        Self {
+            title,
+            is_wide: false,
+            is_number: false,
+            is_name: false,
+            cell,
+        }
     }
 
     /// Returns a column of numbers, which are aligned at the right.
     pub const fn number(title: &'static str, cell: fn(&Value) -> String) -> Self {
-        Self { is_number: true, ..Self::text(title, cell) }
+        Self {
+            is_number: true,
+            ..Self::text(title, cell)
+        }
     }
 
     /// Returns a column that only `-o wide` shows.
     #[must_use]
     pub const fn wide(self) -> Self {
-        Self { is_wide: true, ..self }
+        Self {
+            is_wide: true,
+            ..self
+        }
     }
 
     /// Returns a column with the name of the object, which `-o name` shows; of several, the last
     /// one.
     #[must_use]
     pub const fn name(self) -> Self {
-        Self { is_name: true, ..self }
+        Self {
+            is_name: true,
+            ..self
+        }
     }
 }
 
@@ -62,18 +77,31 @@ pub fn shown(value: &Value) -> String {
 /// Returns the width of the terminal; None if standard output is not one.
 pub fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
-    let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout))?;
+    let size = stdout
+        .is_terminal()
+        .then(|| terminal_size::terminal_size_of(&stdout))?;
     size.map(|(width, _)| usize::from(width.0))
 }
 
 /// Returns the rows in this form.
-pub fn formatted(format: Format, columns: &[Column], rows: &[Value], width: Option<usize>) -> String {
+pub fn formatted(
+    format: Format,
+    columns: &[Column],
+    rows: &[Value],
+    width: Option<usize>,
+) -> String {
     match format {
-        Format::Table { is_wide, has_headings } => text(columns, is_wide, has_headings, rows, width),
+        Format::Table {
+            is_wide,
+            has_headings,
+        } => text(columns, is_wide, has_headings, rows, width),
         Format::Names => {
             let name = columns.iter().rfind(|column| column.is_name);
             // A portal without a target has no name of a target.
-            let names = rows.iter().filter_map(|row| name.map(|name| cell(name, row))).filter(|name| name != "-");
+            let names = rows
+                .iter()
+                .filter_map(|row| name.map(|name| cell(name, row)))
+                .filter(|name| name != "-");
             names.map(|name| name + "\n").collect()
         }
         Format::Value(form) => form.text(&rows.into()),
@@ -94,26 +122,55 @@ fn cell(column: &Column, row: &Value) -> String {
 
 /// Returns a table of the rows. If it is wider than `width`, the cells that are longer than most in
 /// their column are cut, or else each row becomes a list of its fields.
-fn text(columns: &[Column], is_wide: bool, has_headings: bool, rows: &[Value], width: Option<usize>) -> String {
-    let columns: Vec<&Column> = columns.iter().filter(|column| is_wide || !column.is_wide).collect();
-    let mut cells: Vec<Vec<String>> =
-        rows.iter().map(|row| columns.iter().map(|column| cell(column, row)).collect()).collect();
+fn text(
+    columns: &[Column],
+    is_wide: bool,
+    has_headings: bool,
+    rows: &[Value],
+    width: Option<usize>,
+) -> String {
+    let columns: Vec<&Column> = columns
+        .iter()
+        .filter(|column| is_wide || !column.is_wide)
+        .collect();
+    let mut cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| columns.iter().map(|column| cell(column, row)).collect())
+        .collect();
     let longest = |at: usize| {
-        let title = if has_headings { columns[at].title.len() } else { 0 };
-        cells.iter().map(|row| row[at].width()).max().unwrap_or_default().max(title)
+        let title = if has_headings {
+            columns[at].title.len()
+        } else {
+            0
+        };
+        cells
+            .iter()
+            .map(|row| row[at].width())
+            .max()
+            .unwrap_or_default()
+            .max(title)
     };
     let mut widths: Vec<usize> = (0..columns.len()).map(longest).collect();
     let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
     let excess = width.map_or(0, |width| total.saturating_sub(width));
     if excess > 0 && has_headings {
-        let (at, widest) = widths.iter_mut().enumerate().max_by_key(|(_, width)| **width).expect("a column");
+        let (at, widest) = widths
+            .iter_mut()
+            .enumerate()
+            .max_by_key(|(_, width)| **width)
+            .expect("a column");
         let room = widest.saturating_sub(excess);
         let is_cut = |row: &&mut Vec<String>| row[at].width() > room;
-        if room < columns[at].title.len() || cells.iter_mut().filter(is_cut).count() * 2 >= rows.len() {
+        if room < columns[at].title.len()
+            || cells.iter_mut().filter(is_cut).count() * 2 >= rows.len()
+        {
             return fields(&columns, &cells);
         }
         *widest = room;
-        cells.iter_mut().filter(is_cut).for_each(|row| row[at] = cut(&row[at], room));
+        cells
+            .iter_mut()
+            .filter(is_cut)
+            .for_each(|row| row[at] = cut(&row[at], room));
     }
     grid(&columns, &widths, has_headings, &cells)
 }
@@ -130,7 +187,12 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).chain(['\u{2026}']).collect()
 }
 
-fn grid(columns: &[&Column], widths: &[usize], has_headings: bool, cells: &[Vec<String>]) -> String {
+fn grid(
+    columns: &[&Column],
+    widths: &[usize],
+    has_headings: bool,
+    cells: &[Vec<String>],
+) -> String {
     let mut text = String::new();
     let mut line = |style: Style, cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
@@ -139,7 +201,11 @@ fn grid(columns: &[&Column], widths: &[usize], has_headings: bool, cells: &[Vec<
                 line.extend(std::iter::repeat_n(' ', GAP));
             }
             let padding = " ".repeat(width.saturating_sub(cell.width()));
-            line += &if column.is_number { padding + cell } else { cell.to_owned() + &padding };
+            line += &if column.is_number {
+                padding + cell
+            } else {
+                cell.to_owned() + &padding
+            };
         }
         // Writing to a String does not fail.
         let _ = writeln!(text, "{style}{}{style:#}", line.trim_end());
@@ -154,7 +220,12 @@ fn grid(columns: &[&Column], widths: &[usize], has_headings: bool, cells: &[Vec<
 }
 
 fn fields(columns: &[&Column], cells: &[Vec<String>]) -> String {
-    let width = columns.iter().map(|column| column.title.len()).max().unwrap_or_default() + GAP;
+    let width = columns
+        .iter()
+        .map(|column| column.title.len())
+        .max()
+        .unwrap_or_default()
+        + GAP;
     let mut text = String::new();
     for (at, row) in cells.iter().enumerate() {
         if at > 0 {
@@ -190,7 +261,10 @@ mod tests {
 
     #[test]
     fn a_table_is_aligned_and_escapes_what_misleads() {
-        assert_eq!(plain(false, None), "DISK  SERIAL NUMBER\n   1  vol0abc\n  12  \\u{1b}[31m\n   -  -\n");
+        assert_eq!(
+            plain(false, None),
+            "DISK  SERIAL NUMBER\n   1  vol0abc\n  12  \\u{1b}[31m\n   -  -\n"
+        );
         assert_eq!(
             plain(true, Some(32)),
             "DISK  SERIAL NUMBER  PAGE83\n   1  vol0abc        Google  pvc\n  12  \\u{1b}[31m     -\n   -  -              -\n"
@@ -209,17 +283,29 @@ mod tests {
 
     #[test]
     fn characters_that_are_two_columns_wide_do_not_shift_the_columns() {
-        let rows = [json!({ "disk": 1, "serial": "\u{4e2d}\u{6587}" }), json!({ "disk": 2, "serial": "x" })];
+        let rows = [
+            json!({ "disk": 1, "serial": "\u{4e2d}\u{6587}" }),
+            json!({ "disk": 2, "serial": "x" }),
+        ];
         let columns = [COLUMNS[1], COLUMNS[0]];
-        let table = anstream::adapter::strip_str(&text(&columns, false, false, &rows, None)).to_string();
+        let table =
+            anstream::adapter::strip_str(&text(&columns, false, false, &rows, None)).to_string();
         assert_eq!(table, "\u{4e2d}\u{6587}  1\nx     2\n");
     }
 
     #[test]
     fn a_cell_that_is_longer_than_most_in_its_column_is_cut_and_the_others_stay_a_table() {
-        let rows = ["a", "b", &"0123456789".repeat(9), "c"].map(|serial| json!({ "disk": 1, "serial": serial }));
-        let table = anstream::adapter::strip_str(&text(&COLUMNS, false, true, &rows, Some(20))).to_string();
-        let expected = ["DISK  SERIAL NUMBER", "   1  a", "   1  b", "   1  0123456789012\u{2026}", "   1  c"];
+        let rows = ["a", "b", &"0123456789".repeat(9), "c"]
+            .map(|serial| json!({ "disk": 1, "serial": serial }));
+        let table =
+            anstream::adapter::strip_str(&text(&COLUMNS, false, true, &rows, Some(20))).to_string();
+        let expected = [
+            "DISK  SERIAL NUMBER",
+            "   1  a",
+            "   1  b",
+            "   1  0123456789012\u{2026}",
+            "   1  c",
+        ];
         assert_eq!(table.lines().collect::<Vec<_>>(), expected);
         assert!(lists(&COLUMNS, &rows).contains(&"0123456789".repeat(9)));
     }
@@ -227,8 +313,11 @@ mod tests {
     #[test]
     fn names_are_alone_on_their_lines() {
         let columns = [COLUMNS[0].name(), COLUMNS[1].name()];
-        let rows =
-            [json!({ "disk": 1, "serial": "a" }), json!({ "disk": 2, "serial": null }), json!({ "serial": "b" })];
+        let rows = [
+            json!({ "disk": 1, "serial": "a" }),
+            json!({ "disk": 2, "serial": null }),
+            json!({ "serial": "b" }),
+        ];
         assert_eq!(formatted(Format::Names, &columns, &rows, Some(5)), "a\nb\n");
     }
 }

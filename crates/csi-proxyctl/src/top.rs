@@ -51,10 +51,21 @@ pub(crate) fn command() -> Command {
 /// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for
 /// each connection.
 fn address(text: &str) -> Result<String, &'static str> {
-    let authority = text.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let authority = text
+        .trim_start_matches("http://")
+        .split('/')
+        .next()
+        .unwrap_or_default();
     let (host, port) = authority.rsplit_once(':').ok_or(FORM)?;
     port.parse::<u16>().map_err(|_| FORM)?;
-    Ok(format!("{}:{port}", if ["", "0.0.0.0", "[::]"].contains(&host) { "127.0.0.1" } else { host }))
+    Ok(format!(
+        "{}:{port}",
+        if ["", "0.0.0.0", "[::]"].contains(&host) {
+            "127.0.0.1"
+        } else {
+            host
+        }
+    ))
 }
 
 /// The daemon to show.
@@ -71,22 +82,28 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     let source = Source {
         address: args::required(matches, ADDRESS),
         limit: args::timeout(matches),
-        endpoints: (given_folder(matches).is_some() || !is_address_given).then_some(&session.endpoints),
+        endpoints: (given_folder(matches).is_some() || !is_address_given)
+            .then_some(&session.endpoints),
     };
     let text = match args::format(matches) {
         Format::Value(form) => {
             let page = source.page("/statusz?format=json").await?;
-            let status: Value = serde_json::from_str(&page).map_err(|error| source.is_not_csi_proxy(error))?;
+            let status: Value =
+                serde_json::from_str(&page).map_err(|error| source.is_not_csi_proxy(error))?;
             source.check(status["endpoints"].as_str())?;
             form.text(&status)
         }
         _ if io::stdout().is_terminal() => {
-            return watch(&format!("top of {}", source.address), interval(matches), async || {
-                source
-                    .status()
-                    .await
-                    .map_or_else(|failure| failure.report(&session.endpoints), |text| by_interest(&text))
-            })
+            return watch(
+                &format!("top of {}", source.address),
+                interval(matches),
+                async || {
+                    source.status().await.map_or_else(
+                        |failure| failure.report(&session.endpoints),
+                        |text| by_interest(&text),
+                    )
+                },
+            )
             .await;
         }
         _ => source.status().await?,
@@ -98,12 +115,17 @@ impl Source<'_> {
     /// Returns the status as text, without the lines that introduce the page.
     async fn status(&self) -> Result<String, Failure> {
         let page = self.page("/statusz").await?;
-        let (head, status) =
-            page.split_once("\n\n").ok_or_else(|| self.is_not_csi_proxy("the status has no heading"))?;
+        let (head, status) = page
+            .split_once("\n\n")
+            .ok_or_else(|| self.is_not_csi_proxy("the status has no heading"))?;
         if !head.lines().any(|line| line.ends_with(" statusz")) {
             return Err(self.is_not_csi_proxy("the answer is not a status"));
         }
-        self.check(status.lines().find_map(|line| line.strip_prefix("Endpoints: ")))?;
+        self.check(
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix("Endpoints: ")),
+        )?;
         Ok(status.lines().map(|line| escaped(line) + "\n").collect())
     }
 
@@ -113,13 +135,17 @@ impl Source<'_> {
         let is_selected = match self.endpoints {
             None | Some(Endpoints::Nowhere) => true,
             Some(Endpoints::Pipes) => pattern == r"\\.\pipe\csi-proxy-*",
-            Some(Endpoints::Folder(folder)) => Path::new(pattern).parent().is_some_and(|other| is_same(folder, other)),
+            Some(Endpoints::Folder(folder)) => Path::new(pattern)
+                .parent()
+                .is_some_and(|other| is_same(folder, other)),
         };
         if is_selected {
             return Ok(());
         }
         let what = match shown {
-            Some(pattern) => format!("is the address of another csi-proxy, with the endpoints {pattern}"),
+            Some(pattern) => {
+                format!("is the address of another csi-proxy, with the endpoints {pattern}")
+            }
             None => "does not say which endpoints it serves: it is an older csi-proxy".to_owned(),
         };
         Err(Failure::Other {
@@ -139,32 +165,50 @@ impl Source<'_> {
     /// Reads a page.
     async fn page(&self, path: &str) -> Result<String, Failure> {
         let address = self.address;
-        let unreachable = |error: &dyn Display| Failure::Other {
+        let unreachable = |error: &dyn Display| {
+            Failure::Other {
             code: exit::Code::Unreachable,
             text: format!("cannot read the status from {address}: {error}"),
             hint: Some(
                 "start csi-proxy with -metrics-bind-address; if its port is not 9818, give it here: --address :PORT"
                     .into(),
             ),
+        }
         };
         let read = async {
-            let stream = TcpStream::connect(address).await.map_err(|error| unreachable(&error))?;
-            let (mut sender, connection) =
-                http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
+            let stream = TcpStream::connect(address)
+                .await
+                .map_err(|error| unreachable(&error))?;
+            let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+                .await
+                .map_err(|error| unreachable(&error))?;
             // The request gets the error of the connection.
             tokio::spawn(async move { drop(connection.await) });
-            let request = Request::get(path).header("Host", address).body(Empty::<Bytes>::new());
-            let request = request.map_err(|error| Failure::Usage(format!("{address} is not an address: {error}")))?;
-            let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
+            let request = Request::get(path)
+                .header("Host", address)
+                .body(Empty::<Bytes>::new());
+            let request = request
+                .map_err(|error| Failure::Usage(format!("{address} is not an address: {error}")))?;
+            let response = sender
+                .send_request(request)
+                .await
+                .map_err(|error| unreachable(&error))?;
             let code = response.status();
-            let body =
-                Limited::new(response.into_body(), MAX_STATUS).collect().await.map_err(|error| unreachable(&error))?;
+            let body = Limited::new(response.into_body(), MAX_STATUS)
+                .collect()
+                .await
+                .map_err(|error| unreachable(&error))?;
             Ok::<_, Failure>((code, body.to_bytes()))
         };
-        let (code, body) = timeout(self.limit, read).await.map_err(|_| unreachable(&"no answer in time"))??;
+        let (code, body) = timeout(self.limit, read)
+            .await
+            .map_err(|_| unreachable(&"no answer in time"))??;
         let text = String::from_utf8_lossy(&body).into_owned();
         if code != StatusCode::OK {
-            return Err(Failure::response(format!("{address} answers {code}: {}", text.trim())));
+            return Err(Failure::response(format!(
+                "{address} answers {code}: {}",
+                text.trim()
+            )));
         }
         Ok(text)
     }
@@ -173,8 +217,15 @@ impl Source<'_> {
 /// Returns the status with its first section, which says what the daemon is, at the end. A small
 /// terminal has no room for the end, and so the first line names the daemon too.
 fn by_interest(status: &str) -> String {
-    let Some((daemon, rest)) = status.split_once("\n\n") else { return status.to_owned() };
-    let value = |name| daemon.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("unknown");
+    let Some((daemon, rest)) = status.split_once("\n\n") else {
+        return status.to_owned();
+    };
+    let value = |name| {
+        daemon
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap_or("unknown")
+    };
     let [version, process, node] = ["Binary version: ", "Process: ", "Node: "].map(value);
     format!("csi-proxy {version}, process {process}, node: {node}\n{rest}\n{daemon}\n")
 }
@@ -182,7 +233,8 @@ fn by_interest(status: &str) -> String {
 /// Returns whether both paths lead to the same folder.
 fn is_same(folder: &Path, other: &Path) -> bool {
     folder == other
-        || fs::canonicalize(folder).is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
+        || fs::canonicalize(folder)
+            .is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
 }
 
 #[cfg(test)]
@@ -192,7 +244,13 @@ mod tests {
 
     #[test]
     fn an_address_has_any_form_in_which_csi_proxy_takes_or_shows_it() {
-        for text in [":9818", "127.0.0.1:9818", "0.0.0.0:9818", "[::]:9818", "http://127.0.0.1:9818/metrics"] {
+        for text in [
+            ":9818",
+            "127.0.0.1:9818",
+            "0.0.0.0:9818",
+            "[::]:9818",
+            "http://127.0.0.1:9818/metrics",
+        ] {
             assert_eq!(address(text).as_deref(), Ok("127.0.0.1:9818"), "{text}");
         }
         assert_eq!(address("http://[::1]:9818/").as_deref(), Ok("[::1]:9818"));
@@ -201,11 +259,19 @@ mod tests {
 
     #[test]
     fn a_small_terminal_shows_whose_status_it_is() {
-        let daemon =
-            "Started: x\nUp: 1 s\nBinary version: 0.1.0+1a2b3c4d5e6f\nProcess: 4711\nNode: WIN-7\nEndpoints: x\n";
-        let status = format!("{daemon}\nConnections: 1\n\nCalls in progress: 40\n{}", "  call\n".repeat(40));
+        let daemon = "Started: x\nUp: 1 s\nBinary version: 0.1.0+1a2b3c4d5e6f\nProcess: 4711\nNode: WIN-7\nEndpoints: x\n";
+        let status = format!(
+            "{daemon}\nConnections: 1\n\nCalls in progress: 40\n{}",
+            "  call\n".repeat(40)
+        );
         let rows = fitted(&by_interest(&status), 80, 24);
-        assert_eq!(rows[..2], ["csi-proxy 0.1.0+1a2b3c4d5e6f, process 4711, node: WIN-7", "Connections: 1"]);
+        assert_eq!(
+            rows[..2],
+            [
+                "csi-proxy 0.1.0+1a2b3c4d5e6f, process 4711, node: WIN-7",
+                "Connections: 1"
+            ]
+        );
         assert_eq!(rows.len(), 24);
     }
 }

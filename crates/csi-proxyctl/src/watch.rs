@@ -31,7 +31,10 @@ pub(crate) fn interval_arg() -> Arg {
         .long(INTERVAL)
         .value_name("TIME")
         .value_parser(|text: &str| quantity::duration(text))
-        .help(format!("Time between refreshes, such as 10s [default: {}s]", DEFAULT.as_secs()))
+        .help(format!(
+            "Time between refreshes, such as 10s [default: {}s]",
+            DEFAULT.as_secs()
+        ))
 }
 
 /// Returns the time between two frames.
@@ -41,8 +44,17 @@ pub(crate) fn interval(matches: &ArgMatches) -> Duration {
 
 /// Returns the time of day, such as `14:03:22 UTC`.
 pub(crate) fn clock() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
-    format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    let seconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+        % 86_400;
+    format!(
+        "{:02}:{:02}:{:02} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// Writes what `frame` returns, every `period`, until `q` is typed or the program is killed. On a
@@ -65,13 +77,21 @@ pub(crate) async fn watch(
         loop {
             let text = frame().await;
             let size = terminal_size::terminal_size_of(io::stdout());
-            let (width, height) =
-                size.map_or((usize::MAX, usize::MAX), |(width, height)| (width.0.into(), height.0.into()));
-            let heading = format!("{title}, every {} s; {}; q ends", period.as_secs_f64(), clock());
+            let (width, height) = size.map_or((usize::MAX, usize::MAX), |(width, height)| {
+                (width.0.into(), height.0.into())
+            });
+            let heading = format!(
+                "{title}, every {} s; {}; q ends",
+                period.as_secs_f64(),
+                clock()
+            );
             let heading = broken(&heading, width).swap_remove(0);
             // Erasing line by line does not flicker. A frame that is higher than the terminal would
             // scroll.
-            write!(out, "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n")?;
+            write!(
+                out,
+                "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n"
+            )?;
             for row in fitted(&text, width, height.saturating_sub(3)) {
                 writeln!(out, "{ERASE_LINE}{row}")?;
             }
@@ -120,13 +140,23 @@ pub(crate) fn fitted(text: &str, width: usize, height: usize) -> Vec<String> {
         used < height
     });
     let fit = fit.count();
-    let left_out: Vec<String> = text.lines().skip(fit).map(|line| strip_str(line).to_string()).collect();
+    let left_out: Vec<String> = text
+        .lines()
+        .skip(fit)
+        .map(|line| strip_str(line).to_string())
+        .collect();
     // A section begins after an empty line.
     let before = text.lines().nth(fit.wrapping_sub(1)).unwrap_or_default();
-    let is_first =
-        |(line, before): &(&String, &str)| !line.is_empty() && (before.is_empty() || line.starts_with("error: "));
+    let is_first = |(line, before): &(&String, &str)| {
+        !line.is_empty() && (before.is_empty() || line.starts_with("error: "))
+    };
     let before = std::iter::once(before).chain(left_out.iter().map(String::as_str));
-    let sections: Vec<&str> = left_out.iter().zip(before).filter(is_first).map(|(line, _)| line.as_str()).collect();
+    let sections: Vec<&str> = left_out
+        .iter()
+        .zip(before)
+        .filter(is_first)
+        .map(|(line, _)| line.as_str())
+        .collect();
     let lines = left_out.iter().filter(|line| !line.is_empty()).count();
     let colon = if sections.is_empty() { "" } else { ": " };
     let last = format!("... {lines} more lines{colon}{}", sections.join("; "));
@@ -159,7 +189,8 @@ fn broken(line: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::fitted;
 
-    const FRAME: &str = "Connections: 1\n\nRunning calls: 2\n  one\n  two, which is long\n\nLocks: 1\n  disk 5\n";
+    const FRAME: &str =
+        "Connections: 1\n\nRunning calls: 2\n  one\n  two, which is long\n\nLocks: 1\n  disk 5\n";
 
     #[test]
     fn a_frame_fits_any_terminal_and_says_what_it_leaves_out() {
@@ -167,15 +198,24 @@ mod tests {
             for height in 0..15 {
                 let rows = fitted(FRAME, width, height);
                 assert!(rows.len() <= height, "{width}x{height}: {rows:?}");
-                assert!(rows.iter().all(|row| row.chars().count() <= width), "{width}x{height}: {rows:?}");
+                assert!(
+                    rows.iter().all(|row| row.chars().count() <= width),
+                    "{width}x{height}: {rows:?}"
+                );
                 let text = rows.concat();
-                assert!(text.contains("disk 5") || text.contains('.') || height == 0, "{width}x{height}: {rows:?}");
+                assert!(
+                    text.contains("disk 5") || text.contains('.') || height == 0,
+                    "{width}x{height}: {rows:?}"
+                );
             }
         }
         assert_eq!(fitted(FRAME, 80, 8).join("\n") + "\n", FRAME);
         let rows = fitted(FRAME, 80, 5);
         assert_eq!(rows[3..], ["  one", "... 3 more lines: Locks: 1"]);
-        assert_eq!(fitted(FRAME, 80, 3)[2], "... 5 more lines: Running calls: 2; Locks: 1");
+        assert_eq!(
+            fitted(FRAME, 80, 3)[2],
+            "... 5 more lines: Running calls: 2; Locks: 1"
+        );
         assert_eq!(fitted(FRAME, 17, 7)[5], "ong");
     }
 

@@ -2,13 +2,17 @@
 //! security descriptor.
 
 use os::abi::{
-    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_ATTRIBUTES,
-    FILE_WRITE_DATA, GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
+    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD,
+    FILE_WRITE_ATTRIBUTES, FILE_WRITE_DATA, GENERIC_ALL, GENERIC_WRITE, SecurityDescriptor, Sid,
+    WRITE_DAC, WRITE_OWNER,
 };
 
 /// LocalSystem, Administrators, and the service that installs Windows' own files.
-const TRUSTED: [&str; 3] =
-    ["S-1-5-18", "S-1-5-32-544", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"];
+const TRUSTED: [&str; 3] = [
+    "S-1-5-18",
+    "S-1-5-32-544",
+    "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464",
+];
 /// The administrator account, the domain's administrators and the forest's: the last number of
 /// their SIDs, which begin with the domain's.
 const TRUSTED_IN_DOMAIN: [&str; 3] = ["-500", "-512", "-519"];
@@ -62,8 +66,14 @@ impl Role {
 /// The members of groups are not known. An entry that denies rights therefore counts only for the
 /// same account or group, or if it is for everyone.
 pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<String> {
-    let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
-    let effective = || entries.iter().filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0);
+    let Some(entries) = &descriptor.entries else {
+        return vec![EVERYONE.to_owned()];
+    };
+    let effective = || {
+        entries
+            .iter()
+            .filter(|entry| entry.flags & ENTRY_INHERIT_ONLY == 0)
+    };
     let owner = descriptor.owner.as_ref().map(Sid::to_string);
     let mut found = Vec::new();
     let mut add = |sid: &str| {
@@ -84,7 +94,10 @@ pub fn who_may_replace(role: Role, descriptor: &SecurityDescriptor) -> Vec<Strin
         let granted = expanded(entry.rights) & !denied(effective().take(at), &entry.sid);
         if granted & role.harmful_rights() != 0 {
             let sid = entry.sid.to_string();
-            add(owner.as_ref().filter(|_| sid == OWNER_RIGHTS).unwrap_or(&sid));
+            add(owner
+                .as_ref()
+                .filter(|_| sid == OWNER_RIGHTS)
+                .unwrap_or(&sid));
         }
     }
     found
@@ -117,9 +130,14 @@ const USE_OF_PIPE: u32 = FILE_READ_DATA | FILE_WRITE_DATA | FILE_APPEND_DATA | G
 
 /// Returns the SIDs of the accounts and groups, other than administrators, that may open a pipe.
 pub fn who_may_open(descriptor: &SecurityDescriptor) -> Vec<String> {
-    let Some(entries) = &descriptor.entries else { return vec![EVERYONE.to_owned()] };
+    let Some(entries) = &descriptor.entries else {
+        return vec![EVERYONE.to_owned()];
+    };
     let mut found = Vec::new();
-    for entry in entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Allow | EntryKind::AllowIf)) {
+    for entry in entries
+        .iter()
+        .filter(|entry| matches!(entry.kind, EntryKind::Allow | EntryKind::AllowIf))
+    {
         let sid = entry.sid.to_string();
         let may_use = expanded(entry.rights) & USE_OF_PIPE != 0;
         if may_use && sid != OWNER_RIGHTS && !is_trusted(&sid) && !found.contains(&sid) {
@@ -152,19 +170,26 @@ const ORDINARY_IN_DOMAIN: [&str; 3] = ["-513", "-514", "-515"];
 
 /// Returns the English name of a well-known account or group.
 pub fn name_of(sid: &str) -> Option<&'static str> {
-    WELL_KNOWN.iter().find(|(known, ..)| *known == sid).map(|(_, name, _)| *name)
+    WELL_KNOWN
+        .iter()
+        .find(|(known, ..)| *known == sid)
+        .map(|(_, name, _)| *name)
 }
 
 /// Returns whether ordinary users or containers belong to this group.
 pub fn is_ordinary(sid: &str) -> bool {
-    let is_well_known = WELL_KNOWN.iter().any(|(known, _, is_ordinary)| *known == sid && *is_ordinary);
-    is_well_known || sid.starts_with(DOMAIN) && ORDINARY_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
+    let is_well_known = WELL_KNOWN
+        .iter()
+        .any(|(known, _, is_ordinary)| *known == sid && *is_ordinary);
+    is_well_known
+        || sid.starts_with(DOMAIN) && ORDINARY_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
 
 /// Returns whether the account is LocalSystem, Windows' own installer or an administrator, as far
 /// as its SID shows.
 pub fn is_trusted(sid: &str) -> bool {
-    TRUSTED.contains(&sid) || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
+    TRUSTED.contains(&sid)
+        || sid.starts_with(DOMAIN) && TRUSTED_IN_DOMAIN.iter().any(|end| sid.ends_with(end))
 }
 
 #[cfg(test)]
@@ -193,11 +218,27 @@ mod tests {
     fn descriptor(owner: &str, entries: &[Entry]) -> SecurityDescriptor {
         let sid = |text: &str| text.parse::<Sid>().unwrap();
         let entry = |(kind, flags, rights, account): &Entry| {
-            let kinds = [(0, EntryKind::Allow), (1, EntryKind::Deny), (9, EntryKind::AllowIf), (10, EntryKind::DenyIf)];
-            let (_, kind) = kinds.into_iter().find(|(number, _)| number == kind).unwrap();
-            AccessEntry { kind, flags: *flags, rights: *rights, sid: sid(account) }
+            let kinds = [
+                (0, EntryKind::Allow),
+                (1, EntryKind::Deny),
+                (9, EntryKind::AllowIf),
+                (10, EntryKind::DenyIf),
+            ];
+            let (_, kind) = kinds
+                .into_iter()
+                .find(|(number, _)| number == kind)
+                .unwrap();
+            AccessEntry {
+                kind,
+                flags: *flags,
+                rights: *rights,
+                sid: sid(account),
+            }
         };
-        SecurityDescriptor { owner: Some(sid(owner)), entries: Some(entries.iter().map(entry).collect()) }
+        SecurityDescriptor {
+            owner: Some(sid(owner)),
+            entries: Some(entries.iter().map(entry).collect()),
+        }
     }
 
     fn found(role: Role, owner: &str, entries: &[Entry]) -> Vec<String> {
@@ -224,23 +265,39 @@ mod tests {
 
     #[test]
     fn the_default_access_below_a_drive_lets_authenticated_users_replace_the_program() {
-        let inherited = [(0, 0x13, FULL, ADMINISTRATORS), (0, 0x13, READ, USERS), (0, 0x13, MODIFY, AUTHENTICATED)];
+        let inherited = [
+            (0, 0x13, FULL, ADMINISTRATORS),
+            (0, 0x13, READ, USERS),
+            (0, 0x13, MODIFY, AUTHENTICATED),
+        ];
         for role in ALL {
-            assert_eq!(found(role, ADMINISTRATORS, &inherited), [AUTHENTICATED], "{role:?}");
+            assert_eq!(
+                found(role, ADMINISTRATORS, &inherited),
+                [AUTHENTICATED],
+                "{role:?}"
+            );
         }
     }
 
     #[test]
     fn who_may_add_a_folder_to_a_drive_cannot_replace_one_there() {
         assert!(found(Above, SYSTEM, &DRIVE).is_empty());
-        assert_eq!(found(Folder, SYSTEM, &DRIVE), [AUTHENTICATED], "a program in the root of a drive");
+        assert_eq!(
+            found(Folder, SYSTEM, &DRIVE),
+            [AUTHENTICATED],
+            "a program in the root of a drive"
+        );
     }
 
     /// As below drive C: of Windows Server, where users may create files in folders that others
     /// have created.
     #[test]
     fn who_may_add_a_file_may_add_a_dll() {
-        let entries = [(0, 0x12, 0x4, USERS), (0, 0x12, 0x2, USERS), (0, 0x1b, 0x1000_0000, "S-1-3-0")];
+        let entries = [
+            (0, 0x12, 0x4, USERS),
+            (0, 0x12, 0x2, USERS),
+            (0, 0x1b, 0x1000_0000, "S-1-3-0"),
+        ];
         assert_eq!(found(Folder, ADMINISTRATORS, &entries), [USERS]);
         assert!(found(Above, ADMINISTRATORS, &entries).is_empty());
     }
@@ -255,8 +312,18 @@ mod tests {
             [SOMEBODY],
             "for what is in the folder"
         );
-        assert_eq!(found(Folder, SOMEBODY, &[full, (0, 0, MODIFY, OWNER_RIGHTS)]), [SOMEBODY]);
-        assert!(found(Folder, ADMINISTRATORS, &[full, (0, 0, MODIFY, OWNER_RIGHTS)]).is_empty());
+        assert_eq!(
+            found(Folder, SOMEBODY, &[full, (0, 0, MODIFY, OWNER_RIGHTS)]),
+            [SOMEBODY]
+        );
+        assert!(
+            found(
+                Folder,
+                ADMINISTRATORS,
+                &[full, (0, 0, MODIFY, OWNER_RIGHTS)]
+            )
+            .is_empty()
+        );
     }
 
     #[test]
@@ -264,9 +331,20 @@ mod tests {
         let (deny, allow) = ((1, 0, FULL, USERS), (0, 0, MODIFY, USERS));
         assert!(found(Folder, SYSTEM, &[deny, allow]).is_empty());
         assert_eq!(found(Folder, SYSTEM, &[allow, deny]), [USERS]);
-        assert!(found(Folder, SYSTEM, &[(1, 0, 0x1000_0000, "S-1-1-0"), allow]).is_empty(), "everyone is denied");
-        assert_eq!(found(Folder, SYSTEM, &[(1, 0, FULL, SOMEBODY), allow]), [USERS], "only one of them is denied");
-        assert_eq!(found(Folder, SYSTEM, &[(10, 0, FULL, USERS), allow]), [USERS], "the condition may not hold");
+        assert!(
+            found(Folder, SYSTEM, &[(1, 0, 0x1000_0000, "S-1-1-0"), allow]).is_empty(),
+            "everyone is denied"
+        );
+        assert_eq!(
+            found(Folder, SYSTEM, &[(1, 0, FULL, SOMEBODY), allow]),
+            [USERS],
+            "only one of them is denied"
+        );
+        assert_eq!(
+            found(Folder, SYSTEM, &[(10, 0, FULL, USERS), allow]),
+            [USERS],
+            "the condition may not hold"
+        );
     }
 
     #[test]
@@ -295,35 +373,86 @@ mod tests {
 
     #[test]
     fn administrators_of_a_domain_are_trusted_and_other_accounts_are_not() {
-        let trusted = ["S-1-5-21-1-2-3-500", "S-1-5-21-1-2-3-512", "S-1-5-21-1-2-3-519", SYSTEM, ADMINISTRATORS];
+        let trusted = [
+            "S-1-5-21-1-2-3-500",
+            "S-1-5-21-1-2-3-512",
+            "S-1-5-21-1-2-3-519",
+            SYSTEM,
+            ADMINISTRATORS,
+        ];
         for account in trusted {
-            assert!(found(Folder, SYSTEM, &[(0, 0, FULL, account)]).is_empty(), "{account}");
+            assert!(
+                found(Folder, SYSTEM, &[(0, 0, FULL, account)]).is_empty(),
+                "{account}"
+            );
         }
-        for account in ["S-1-5-21-1-2-3-501", "S-1-5-21-1-2-3-513", "S-1-5-32-551", "S-1-5-80-1-2-3-4-500", "S-1-1-0"] {
-            assert_eq!(found(Folder, SYSTEM, &[(0, 0, FULL, account), (0, 0, FULL, account)]), [account]);
+        for account in [
+            "S-1-5-21-1-2-3-501",
+            "S-1-5-21-1-2-3-513",
+            "S-1-5-32-551",
+            "S-1-5-80-1-2-3-4-500",
+            "S-1-1-0",
+        ] {
+            assert_eq!(
+                found(
+                    Folder,
+                    SYSTEM,
+                    &[(0, 0, FULL, account), (0, 0, FULL, account)]
+                ),
+                [account]
+            );
         }
     }
 
     #[test]
     fn without_a_list_everyone_has_all_access() {
-        let descriptor = SecurityDescriptor { owner: None, entries: None };
+        let descriptor = SecurityDescriptor {
+            owner: None,
+            entries: None,
+        };
         assert_eq!(who_may_replace(Above, &descriptor), ["S-1-1-0"]);
     }
 
     #[test]
     fn who_may_open_a_pipe_is_told_from_who_may_only_read_its_descriptor() {
-        let own = [(0, 0, 0xc000_0000, SYSTEM), (0, 0, 0x12_019f, ADMINISTRATORS), (0, 0, 0x2_0000, OWNER_RIGHTS)];
+        let own = [
+            (0, 0, 0xc000_0000, SYSTEM),
+            (0, 0, 0x12_019f, ADMINISTRATORS),
+            (0, 0, 0x2_0000, OWNER_RIGHTS),
+        ];
         assert!(who_may_open(&descriptor(ADMINISTRATORS, &own)).is_empty());
         for rights in [1, 2, 4, 0x1000_0000, 0x4000_0000, 0x8000_0000] {
-            assert_eq!(who_may_open(&descriptor(SYSTEM, &[(0, 0, rights, USERS)])), [USERS], "{rights:x}");
+            assert_eq!(
+                who_may_open(&descriptor(SYSTEM, &[(0, 0, rights, USERS)])),
+                [USERS],
+                "{rights:x}"
+            );
         }
-        assert!(who_may_open(&descriptor(SYSTEM, &[(1, 0, FULL, USERS), (0, 0, 0x2_0000, USERS)])).is_empty());
-        assert_eq!(who_may_open(&SecurityDescriptor { owner: None, entries: None }), ["S-1-1-0"]);
+        assert!(
+            who_may_open(&descriptor(
+                SYSTEM,
+                &[(1, 0, FULL, USERS), (0, 0, 0x2_0000, USERS)]
+            ))
+            .is_empty()
+        );
+        assert_eq!(
+            who_may_open(&SecurityDescriptor {
+                owner: None,
+                entries: None
+            }),
+            ["S-1-1-0"]
+        );
     }
 
     #[test]
     fn groups_of_ordinary_users_are_told_from_single_accounts() {
-        for sid in ["S-1-1-0", USERS, AUTHENTICATED, "S-1-5-93-2-2", "S-1-5-21-1-2-3-513"] {
+        for sid in [
+            "S-1-1-0",
+            USERS,
+            AUTHENTICATED,
+            "S-1-5-93-2-2",
+            "S-1-5-21-1-2-3-513",
+        ] {
             assert!(is_ordinary(sid), "{sid}");
         }
         for sid in [SOMEBODY, "S-1-5-93-2-1", "S-1-5-20", "S-1-5-80-513"] {

@@ -59,18 +59,31 @@ pub struct Report {
 impl Report {
     /// Returns the number of findings with this state.
     pub fn count(&self, state: State) -> usize {
-        self.findings.iter().filter(|finding| finding.state == state).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.state == state)
+            .count()
     }
 
     pub(crate) fn ok(&mut self, check: &'static str, seen: impl Into<String>) {
         self.add(check, State::Ok, seen.into(), String::new());
     }
 
-    pub(crate) fn warning(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+    pub(crate) fn warning(
+        &mut self,
+        check: &'static str,
+        seen: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
         self.add(check, State::Warning, seen.into(), advice.into());
     }
 
-    pub(crate) fn problem(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+    pub(crate) fn problem(
+        &mut self,
+        check: &'static str,
+        seen: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
         self.add(check, State::Problem, seen.into(), advice.into());
     }
 
@@ -82,15 +95,30 @@ impl Report {
         error: impl Display,
         code: Option<OsError>,
     ) {
-        self.add(check, State::Unchecked, format!("{what} could not be checked: {}", enclosed(error)), advice_on(code));
+        self.add(
+            check,
+            State::Unchecked,
+            format!("{what} could not be checked: {}", enclosed(error)),
+            advice_on(code),
+        );
     }
 
     /// Adds that something was not looked at, although no reading failed.
-    pub(crate) fn skipped(&mut self, check: &'static str, seen: impl Into<String>, advice: impl Into<String>) {
+    pub(crate) fn skipped(
+        &mut self,
+        check: &'static str,
+        seen: impl Into<String>,
+        advice: impl Into<String>,
+    ) {
         self.add(check, State::Unchecked, seen.into(), advice.into());
     }
 
     fn add(&mut self, check: &'static str, state: State, seen: String, advice: String) {
-        self.findings.push(Finding { check, state, seen, advice });
+        self.findings.push(Finding {
+            check,
+            state,
+            seen,
+            advice,
+        });
     }
 }

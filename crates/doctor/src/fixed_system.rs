@@ -34,9 +34,20 @@ impl FixedSystem {
     /// Returns a system on which one process serves `pipes`, with the access that csi-proxy gives
     /// them, and no service is installed.
     pub fn serving(pipes: &[String]) -> Self {
-        let pipe = Pipe { process: 4242, program: Some(PROGRAM.to_owned()), access: Ok(pipe_access(&[])) };
-        let pipes = pipes.iter().map(|name| (name.clone(), pipe.clone())).collect();
-        Self { build: 20348, pipes, service: None }
+        let pipe = Pipe {
+            process: 4242,
+            program: Some(PROGRAM.to_owned()),
+            access: Ok(pipe_access(&[])),
+        };
+        let pipes = pipes
+            .iter()
+            .map(|name| (name.clone(), pipe.clone()))
+            .collect();
+        Self {
+            build: 20348,
+            pipes,
+            service: None,
+        }
     }
 }
 
@@ -68,7 +79,15 @@ pub fn file_access(accounts: &[&str]) -> SecurityDescriptor {
 
 fn granting(first: &[&str], more: &[&str], rights: u32) -> SecurityDescriptor {
     let sid = |text: &str| text.parse::<Sid>().expect("a SID in numbers");
-    let entry = |text: &&str| AccessEntry { kind: EntryKind::Allow, flags: 0, rights, sid: sid(text) };
+    let entry = |text: &&str| AccessEntry {
+        kind: EntryKind::Allow,
+        flags: 0,
+        rights,
+        sid: sid(text),
+    };
     let entries = first.iter().chain(more).map(entry).collect();
-    SecurityDescriptor { owner: Some(sid(ADMINISTRATORS)), entries: Some(entries) }
+    SecurityDescriptor {
+        owner: Some(sid(ADMINISTRATORS)),
+        entries: Some(entries),
+    }
 }

@@ -77,18 +77,27 @@ pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Re
         report: Report::default(),
     };
     checks::all(&mut examination);
-    Report { has_hidden_names: examination.names.has_hidden(), ..examination.report }
+    Report {
+        has_hidden_names: examination.names.has_hidden(),
+        ..examination.report
+    }
 }
 
 /// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI,
 /// and returns both.
 pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
-    parity::compare(&**os, &Inspector::new(Arc::clone(os), node), node, &Names::new(show_names))
+    parity::compare(
+        &**os,
+        &Inspector::new(Arc::clone(os), node),
+        node,
+        &Names::new(show_names),
+    )
 }
 
 /// Reads WMI objects, within the time limit of a query.
 fn query(os: &dyn Os, node: &Config, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
-    os.wmi().query(namespace, wql, os.clock().now() + node.timeouts.query)
+    os.wmi()
+        .query(namespace, wql, os.clock().now() + node.timeouts.query)
 }
 
 /// Advice that follows from the code of a reading that failed.

@@ -94,7 +94,11 @@ impl fmt::Display for Report {
         }
         for subject in subjects {
             writeln!(f, "{HEADING}{subject}{HEADING:#}")?;
-            for finding in self.findings.iter().filter(|finding| finding.check == subject) {
+            for finding in self
+                .findings
+                .iter()
+                .filter(|finding| finding.check == subject)
+            {
                 write_finding(f, finding)?;
             }
         }
@@ -102,9 +106,15 @@ impl fmt::Display for Report {
         let warnings = counted(self.count(State::Warning), "warning");
         let unchecked = self.count(State::Unchecked);
         let ok = self.count(State::Ok);
-        writeln!(f, "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}")?;
+        writeln!(
+            f,
+            "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}"
+        )?;
         if self.has_hidden_names {
-            writeln!(f, "\nNames are replaced, so that you can share the output. -show-names shows the real names.")?;
+            writeln!(
+                f,
+                "\nNames are replaced, so that you can share the output. -show-names shows the real names."
+            )?;
         }
         Ok(())
     }
@@ -112,7 +122,12 @@ impl fmt::Display for Report {
 
 fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let style = style_of(finding.state);
-    write!(f, "  {style}{:<width$}{style:#}", finding.state.word(), width = COLUMN - 2)?;
+    write!(
+        f,
+        "  {style}{:<width$}{style:#}",
+        finding.state.word(),
+        width = COLUMN - 2
+    )?;
     wrapped(f, COLUMN, COLUMN, &finding.seen)?;
     if !finding.advice.is_empty() {
         write!(f, "{:COLUMN$}{DIMMED}->{DIMMED:#} ", "")?;
@@ -161,7 +176,10 @@ impl fmt::Display for Parity {
         let count = |agreement| self.rows_of(agreement).count();
         let different = counted(count(Agreement::Different), "difference");
         let (unknown, same) = (count(Agreement::Unknown), count(Agreement::Same));
-        writeln!(f, "\n{HEADING}{different}, {unknown} not compared, {same} the same{HEADING:#}")
+        writeln!(
+            f,
+            "\n{HEADING}{different}, {unknown} not compared, {same} the same{HEADING:#}"
+        )
     }
 }
 
@@ -175,7 +193,11 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
         write!(f, "    {DIMMED}{property:<14}{DIMMED:#}  ")?;
         return wrapped(f, 6 + property.len().max(14), 20, &text(&row.provider));
     }
-    let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
+    let note = if row.note.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", row.note)
+    };
     writeln!(f, "    {property}{note}")?;
     for (way, reading) in [("native", &row.native), ("provider", &row.provider)] {
         write!(f, "      {DIMMED}{way:<10}{DIMMED:#}")?;
@@ -187,7 +209,10 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
 impl Parity {
     /// Returns the rows as JSON, differences first. docs/windows.md describes it.
     pub fn to_json(&self, node: &str, version: &str) -> Value {
-        let rows: Vec<&Row> = SECTIONS.iter().flat_map(|(agreement, _)| self.rows_of(*agreement)).collect();
+        let rows: Vec<&Row> = SECTIONS
+            .iter()
+            .flat_map(|(agreement, _)| self.rows_of(*agreement))
+            .collect();
         json!({
             "version": version,
             "node": node,

@@ -37,7 +37,10 @@ pub(crate) struct Names {
 impl Names {
     /// Returns names that hide the values, or with `shown` the values themselves.
     pub(crate) fn new(shown: bool) -> Self {
-        Self { shown, given: RefCell::default() }
+        Self {
+            shown,
+            given: RefCell::default(),
+        }
     }
 
     /// Returns the name of a value: the same one each time. An empty value has no name.
@@ -47,10 +50,13 @@ impl Names {
         }
         let mut given = self.given.borrow_mut();
         let values = given.entry(kind).or_default();
-        let at = values.iter().position(|known| known == value).unwrap_or_else(|| {
-            values.push(value.to_owned());
-            values.len() - 1
-        });
+        let at = values
+            .iter()
+            .position(|known| known == value)
+            .unwrap_or_else(|| {
+                values.push(value.to_owned());
+                values.len() - 1
+            });
         format!("{}-{}", kind.name(), at + 1)
     }
 
@@ -68,7 +74,10 @@ mod tests {
     fn a_value_has_the_same_name_each_time_and_no_other_value_has_it() {
         let names = Names::new(false);
         let of = |text| names.of(Kind::Serial, text);
-        assert_eq!([of("abc"), of("ABC"), of("abc"), of(" ")], ["serial-1", "serial-2", "serial-1", " "]);
+        assert_eq!(
+            [of("abc"), of("ABC"), of("abc"), of(" ")],
+            ["serial-1", "serial-2", "serial-1", " "]
+        );
         assert_eq!(names.of(Kind::Share, "abc"), "share-1");
         assert_eq!(Names::new(true).of(Kind::Serial, "abc"), "abc");
     }

@@ -46,13 +46,20 @@ pub struct ServiceRegistration {
 /// If the path is not quoted, Windows tries each prefix that ends at a blank. This function takes
 /// the prefix that ends in `.exe`.
 pub fn program_of(command_line: &str) -> &str {
-    if let Some((program, _)) = command_line.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+    if let Some((program, _)) = command_line
+        .strip_prefix('"')
+        .and_then(|rest| rest.split_once('"'))
+    {
         return program;
     }
     let lower = command_line.to_ascii_lowercase();
     let end = lower.match_indices(".exe").map(|(at, _)| at + 4);
     let ends_word = |end: &usize| lower[*end..].is_empty() || lower[*end..].starts_with(' ');
-    let end = end.into_iter().find(ends_word).or_else(|| lower.find(' ')).unwrap_or(lower.len());
+    let end = end
+        .into_iter()
+        .find(ends_word)
+        .or_else(|| lower.find(' '))
+        .unwrap_or(lower.len());
     &command_line[..end]
 }
 
@@ -63,9 +70,18 @@ mod tests {
     #[test]
     fn the_program_of_a_command_line_may_be_quoted_or_not() {
         for (line, program) in [
-            (r#""C:\Program Files\a.exe" -v=5"#, r"C:\Program Files\a.exe"),
-            (r"C:\etc\csi-proxy.exe -log_file=C:\x.exe", r"C:\etc\csi-proxy.exe"),
-            (r"C:\Program Files\A.EXE -windows-service", r"C:\Program Files\A.EXE"),
+            (
+                r#""C:\Program Files\a.exe" -v=5"#,
+                r"C:\Program Files\a.exe",
+            ),
+            (
+                r"C:\etc\csi-proxy.exe -log_file=C:\x.exe",
+                r"C:\etc\csi-proxy.exe",
+            ),
+            (
+                r"C:\Program Files\A.EXE -windows-service",
+                r"C:\Program Files\A.EXE",
+            ),
             (r"C:\a.exe.old\b.exe", r"C:\a.exe.old\b.exe"),
             ("svchost -k netsvcs", "svchost"),
             ("", ""),

@@ -9,8 +9,8 @@ use api::{EncodedCodec, GroupVersion};
 use http::uri::PathAndQuery;
 use prost::Message as _;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, FileDescriptor, MessageDescriptor, SerializeOptions,
-    ServiceDescriptor,
+    DescriptorPool, DynamicMessage, FieldDescriptor, FileDescriptor, MessageDescriptor,
+    SerializeOptions, ServiceDescriptor,
 };
 use serde_json::Value;
 use tonic::transport::Channel;
@@ -38,14 +38,25 @@ pub fn rpcs(row: &GroupVersion) -> BTreeMap<&'static str, Rpc> {
             .find(|method| method.name() == rpc.name)
             .expect("the table lists the methods of the service");
         let comment = comment(&method.parent_file(), method.path());
-        (rpc.name, Rpc { path: rpc.path, request: method.input(), response: method.output(), comment })
+        (
+            rpc.name,
+            Rpc {
+                path: rpc.path,
+                request: method.input(),
+                response: method.output(),
+                comment,
+            },
+        )
     };
     row.rpcs.iter().map(rpc).collect()
 }
 
 fn service(row: &GroupVersion) -> ServiceDescriptor {
-    let pool = DescriptorPool::decode(row.descriptors()).expect("the descriptors of the table decode");
-    pool.services().next().expect("each descriptor set has a service")
+    let pool =
+        DescriptorPool::decode(row.descriptors()).expect("the descriptors of the table decode");
+    pool.services()
+        .next()
+        .expect("each descriptor set has a service")
 }
 
 /// Returns the comment on the service of a group-version.
@@ -61,11 +72,20 @@ pub fn field_comment(field: &FieldDescriptor) -> String {
 
 /// Returns the comment at `path`: its paragraphs without line breaks, separated by empty lines.
 fn comment(file: &FileDescriptor, path: &[i32]) -> String {
-    let mut locations = file.file_descriptor_proto().source_code_info.iter().flat_map(|info| &info.location);
+    let mut locations = file
+        .file_descriptor_proto()
+        .source_code_info
+        .iter()
+        .flat_map(|info| &info.location);
     let comment = locations.find(|location| location.path == path);
-    let comment = comment.and_then(|location| location.leading_comments.as_deref()).unwrap_or_default();
+    let comment = comment
+        .and_then(|location| location.leading_comments.as_deref())
+        .unwrap_or_default();
     let lines: Vec<&str> = comment.lines().map(str::trim).collect();
-    let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
+    let paragraphs: Vec<String> = lines
+        .split(|line| line.is_empty())
+        .map(|lines| lines.join(" "))
+        .collect();
     paragraphs.join("\n\n").trim().to_owned()
 }
 
@@ -78,30 +98,52 @@ impl Rpc {
 
     /// Builds a request like [`Self::try_request`], and panics on an error.
     pub fn request(&self, json: &Value) -> DynamicMessage {
-        self.try_request(json).unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
+        self.try_request(json)
+            .unwrap_or_else(|error| panic!("{}: {json}: {error}", self.path))
     }
 
     /// Calls the RPC and returns the response as JSON, with every field by its name in the
     /// `api.proto` file.
     pub async fn call(&self, channel: &Channel, request: &DynamicMessage) -> Result<Value, Status> {
         let bytes = call(channel, self.path, request.encode_to_vec()).await?;
-        self.response_json(&bytes, SerializeOptions::new().use_proto_field_name(true)).map_err(Status::internal)
+        self.response_json(&bytes, SerializeOptions::new().use_proto_field_name(true))
+            .map_err(Status::internal)
     }
 
     /// Converts an encoded response to JSON, with every field. The error is a sentence.
-    pub fn response_json(&self, encoded: &[u8], options: SerializeOptions) -> Result<Value, String> {
+    pub fn response_json(
+        &self,
+        encoded: &[u8],
+        options: SerializeOptions,
+    ) -> Result<Value, String> {
         let response = DynamicMessage::decode(self.response.clone(), encoded)
             .map_err(|error| format!("cannot decode the response: {error}"))?;
         response
-            .serialize_with_options(serde_json::value::Serializer, &options.skip_default_fields(false))
+            .serialize_with_options(
+                serde_json::value::Serializer,
+                &options.skip_default_fields(false),
+            )
             .map_err(|error| format!("cannot convert the response to JSON: {error}"))
     }
 }
 
 /// Calls the RPC at `path` with `request` as the encoded message, which need not be a valid one.
-pub async fn call(channel: &Channel, path: &'static str, request: Vec<u8>) -> Result<Vec<u8>, Status> {
+pub async fn call(
+    channel: &Channel,
+    path: &'static str,
+    request: Vec<u8>,
+) -> Result<Vec<u8>, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
-    client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let response = client.unary(Request::new(request), PathAndQuery::from_static(path), EncodedCodec).await?;
+    client
+        .ready()
+        .await
+        .map_err(|error| Status::unavailable(error.to_string()))?;
+    let response = client
+        .unary(
+            Request::new(request),
+            PathAndQuery::from_static(path),
+            EncodedCodec,
+        )
+        .await?;
     Ok(response.into_inner())
 }

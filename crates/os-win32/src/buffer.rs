@@ -18,13 +18,19 @@ pub(crate) fn length(bytes: &[u8]) -> OsResult<u32> {
 /// Returns the size of a structure as a `DWORD`.
 pub(crate) const fn size<T>() -> u32 {
     const { assert!(size_of::<T>() <= 0xffff) };
-    #[expect(clippy::cast_possible_truncation, reason = "asserted, and try_from is not const")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "asserted, and try_from is not const"
+    )]
     let size = size_of::<T>() as u32;
     size
 }
 
 /// Calls `call` with an aligned buffer and copies what it wrote to `output`, even if it fails.
-pub(crate) fn fill<T>(output: &mut [u8], call: impl FnOnce(*mut c_void, u32) -> OsResult<T>) -> OsResult<T> {
+pub(crate) fn fill<T>(
+    output: &mut [u8],
+    call: impl FnOnce(*mut c_void, u32) -> OsResult<T>,
+) -> OsResult<T> {
     let size = length(output)?;
     if output.as_ptr().addr().is_multiple_of(ALIGNMENT) {
         return call(output.as_mut_ptr().cast(), size);
@@ -36,7 +42,10 @@ pub(crate) fn fill<T>(output: &mut [u8], call: impl FnOnce(*mut c_void, u32) -> 
 }
 
 /// Calls `call` with an aligned buffer that has the bytes of `input`.
-pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsResult<T>) -> OsResult<T> {
+pub(crate) fn read<T>(
+    input: &[u8],
+    call: impl FnOnce(*const c_void, u32) -> OsResult<T>,
+) -> OsResult<T> {
     let size = length(input)?;
     if input.as_ptr().addr().is_multiple_of(ALIGNMENT) {
         return call(input.as_ptr().cast(), size);
@@ -48,7 +57,10 @@ pub(crate) fn read<T>(input: &[u8], call: impl FnOnce(*const c_void, u32) -> OsR
 
 /// Splits a list of zero-terminated strings, which ends at an empty string.
 pub(crate) fn strings(list: &[u16]) -> Vec<U16String> {
-    list.split(|unit| *unit == 0).take_while(|text| !text.is_empty()).map(U16String::from_vec).collect()
+    list.split(|unit| *unit == 0)
+        .take_while(|text| !text.is_empty())
+        .map(U16String::from_vec)
+        .collect()
 }
 
 #[cfg(test)]
@@ -77,7 +89,11 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(misaligned(&mut bytes), [0; 10], "bytes that the call did not write are zero");
+        assert_eq!(
+            misaligned(&mut bytes),
+            [0; 10],
+            "bytes that the call did not write are zero"
+        );
     }
 
     #[test]

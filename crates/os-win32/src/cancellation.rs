@@ -9,8 +9,9 @@ use os::OsResult;
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Threading::{
-    CloseThreadpoolTimer, CreateThreadpoolTimer, GetCurrentThreadId, OpenThread, PTP_CALLBACK_INSTANCE, PTP_TIMER,
-    SetThreadpoolTimer, THREAD_TERMINATE, WaitForThreadpoolTimerCallbacks,
+    CloseThreadpoolTimer, CreateThreadpoolTimer, GetCurrentThreadId, OpenThread,
+    PTP_CALLBACK_INSTANCE, PTP_TIMER, SetThreadpoolTimer, THREAD_TERMINATE,
+    WaitForThreadpoolTimerCallbacks,
 };
 
 use crate::error;
@@ -47,16 +48,26 @@ impl Watch {
         let thread = unsafe { OwnedHandle::from_raw_handle(thread) };
         // SAFETY: `cancel` uses the context as the handle of a thread, which stays open until the
         // timer is closed.
-        let timer = unsafe { CreateThreadpoolTimer(Some(cancel), thread.as_raw_handle(), ptr::null()) };
+        let timer =
+            unsafe { CreateThreadpoolTimer(Some(cancel), thread.as_raw_handle(), ptr::null()) };
         if timer == 0 {
             return Err(error::last());
         }
         // A negative time is relative, in units of 100 ns.
-        let due = i64::try_from(limit.as_nanos() / 100).unwrap_or(i64::MAX).wrapping_neg().cast_unsigned();
-        let due = FILETIME { dwLowDateTime: (due & 0xffff_ffff) as u32, dwHighDateTime: (due >> 32) as u32 };
+        let due = i64::try_from(limit.as_nanos() / 100)
+            .unwrap_or(i64::MAX)
+            .wrapping_neg()
+            .cast_unsigned();
+        let due = FILETIME {
+            dwLowDateTime: (due & 0xffff_ffff) as u32,
+            dwHighDateTime: (due >> 32) as u32,
+        };
         // SAFETY: the timer is open, and the time outlives the call.
         unsafe { SetThreadpoolTimer(timer, &raw const due, AGAIN_MS, 0) };
-        Ok(Self { timer, _thread: thread })
+        Ok(Self {
+            timer,
+            _thread: thread,
+        })
     }
 }
 
@@ -98,7 +109,8 @@ mod tests {
     fn a_request_that_waits_for_another_process_is_cancelled() {
         let (mut reader, mut writer) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: both pointers are to values that outlive the call.
-        error::check(unsafe { CreatePipe(&raw mut reader, &raw mut writer, std::ptr::null(), 0) }).unwrap();
+        error::check(unsafe { CreatePipe(&raw mut reader, &raw mut writer, std::ptr::null(), 0) })
+            .unwrap();
         // SAFETY: the call succeeded, so these are open handles that have no other owner.
         let _writer = unsafe { OwnedHandle::from_raw_handle(writer) };
         // SAFETY: as above.
@@ -106,7 +118,15 @@ mod tests {
         let (began, mut byte, mut read) = (Instant::now(), 0_u8, 0);
         let outcome = limited(Duration::from_millis(100), || {
             // SAFETY: the handle is open, and one byte can be written at the pointer.
-            error::check(unsafe { ReadFile(reader, &raw mut byte, 1, &raw mut read, std::ptr::null_mut()) })
+            error::check(unsafe {
+                ReadFile(
+                    reader,
+                    &raw mut byte,
+                    1,
+                    &raw mut read,
+                    std::ptr::null_mut(),
+                )
+            })
         });
         assert_eq!(outcome, Err(OsError::OPERATION_ABORTED));
         assert!(began.elapsed() >= Duration::from_millis(90));

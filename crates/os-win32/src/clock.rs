@@ -14,7 +14,9 @@ pub(crate) struct Monotonic {
 
 impl Monotonic {
     pub(crate) fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self {
+            origin: Instant::now(),
+        }
     }
 }
 

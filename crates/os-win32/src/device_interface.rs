@@ -5,10 +5,11 @@ use std::ptr;
 use os::{OsError, OsResult, U16Str, U16String, Uuid};
 use widestring::U16CString;
 use windows_sys::Win32::Devices::DeviceAndDriverInstallation::{
-    CM_GET_DEVICE_INTERFACE_LIST_PRESENT, CM_Get_Device_Interface_List_SizeW, CM_Get_Device_Interface_ListW,
-    CM_Get_Device_Interface_PropertyW, CM_LOCATE_DEVNODE_NORMAL, CM_Locate_DevNodeW, CM_REENUMERATE_SYNCHRONOUS,
-    CM_Reenumerate_DevNode, CONFIGRET, CR_ACCESS_DENIED, CR_BUFFER_SMALL, CR_CALL_NOT_IMPLEMENTED,
-    CR_INVALID_DEVICE_ID, CR_NO_SUCH_DEVICE_INTERFACE, CR_NO_SUCH_DEVNODE, CR_OUT_OF_MEMORY, CR_SUCCESS,
+    CM_GET_DEVICE_INTERFACE_LIST_PRESENT, CM_Get_Device_Interface_List_SizeW,
+    CM_Get_Device_Interface_ListW, CM_Get_Device_Interface_PropertyW, CM_LOCATE_DEVNODE_NORMAL,
+    CM_Locate_DevNodeW, CM_REENUMERATE_SYNCHRONOUS, CM_Reenumerate_DevNode, CONFIGRET,
+    CR_ACCESS_DENIED, CR_BUFFER_SMALL, CR_CALL_NOT_IMPLEMENTED, CR_INVALID_DEVICE_ID,
+    CR_NO_SUCH_DEVICE_INTERFACE, CR_NO_SUCH_DEVNODE, CR_OUT_OF_MEMORY, CR_SUCCESS,
 };
 use windows_sys::Win32::Devices::Properties::{DEVPKEY_Device_InstanceId, DEVPROP_TYPE_STRING};
 use windows_sys::core::GUID;
@@ -55,7 +56,9 @@ pub(crate) fn reenumerate(interface: &U16Str) -> OsResult<()> {
     let instance = instance_id(interface)?;
     let mut node = 0;
     // SAFETY: `node` outlives the call; the id is zero-terminated.
-    check(unsafe { CM_Locate_DevNodeW(&raw mut node, instance.as_ptr(), CM_LOCATE_DEVNODE_NORMAL) })?;
+    check(unsafe {
+        CM_Locate_DevNodeW(&raw mut node, instance.as_ptr(), CM_LOCATE_DEVNODE_NORMAL)
+    })?;
     // SAFETY: the function has only numbers as parameters.
     check(unsafe { CM_Reenumerate_DevNode(node, CM_REENUMERATE_SYNCHRONOUS) })
 }
@@ -97,7 +100,9 @@ fn check(code: CONFIGRET) -> OsResult<()> {
         CR_OUT_OF_MEMORY => OsError::NOT_ENOUGH_MEMORY,
         CR_BUFFER_SMALL => OsError::INSUFFICIENT_BUFFER,
         CR_CALL_NOT_IMPLEMENTED => OsError::CALL_NOT_IMPLEMENTED,
-        CR_NO_SUCH_DEVNODE | CR_NO_SUCH_DEVICE_INTERFACE | CR_INVALID_DEVICE_ID => OsError::FILE_NOT_FOUND,
+        CR_NO_SUCH_DEVNODE | CR_NO_SUCH_DEVICE_INTERFACE | CR_INVALID_DEVICE_ID => {
+            OsError::FILE_NOT_FOUND
+        }
         _ => OsError::GEN_FAILURE,
     })
 }

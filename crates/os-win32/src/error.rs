@@ -45,15 +45,28 @@ mod tests {
     use super::check_status;
     use os::OsError;
     use windows_sys::Win32::Foundation::{
-        STATUS_BUFFER_OVERFLOW, STATUS_DELETE_PENDING, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_OBJECT_PATH_NOT_FOUND,
+        STATUS_BUFFER_OVERFLOW, STATUS_DELETE_PENDING, STATUS_OBJECT_NAME_NOT_FOUND,
+        STATUS_OBJECT_PATH_NOT_FOUND,
     };
 
     #[test]
     fn an_ntstatus_is_converted_to_its_win32_code() {
         assert_eq!(check_status(0), Ok(()));
-        assert_eq!(check_status(STATUS_OBJECT_NAME_NOT_FOUND), Err(OsError::FILE_NOT_FOUND));
-        assert_eq!(check_status(STATUS_OBJECT_PATH_NOT_FOUND), Err(OsError::PATH_NOT_FOUND));
-        assert_eq!(check_status(STATUS_BUFFER_OVERFLOW), Err(OsError::MORE_DATA));
-        assert_eq!(check_status(STATUS_DELETE_PENDING), Err(OsError::DELETE_PENDING));
+        assert_eq!(
+            check_status(STATUS_OBJECT_NAME_NOT_FOUND),
+            Err(OsError::FILE_NOT_FOUND)
+        );
+        assert_eq!(
+            check_status(STATUS_OBJECT_PATH_NOT_FOUND),
+            Err(OsError::PATH_NOT_FOUND)
+        );
+        assert_eq!(
+            check_status(STATUS_BUFFER_OVERFLOW),
+            Err(OsError::MORE_DATA)
+        );
+        assert_eq!(
+            check_status(STATUS_DELETE_PENDING),
+            Err(OsError::DELETE_PENDING)
+        );
     }
 }

@@ -7,8 +7,8 @@ use std::ptr;
 use widestring::{U16CStr, U16CString, u16cstr};
 use windows_sys::Win32::Foundation::{ERROR_FILE_NOT_FOUND, ERROR_SUCCESS, HANDLE};
 use windows_sys::Win32::System::EventLog::{
-    DeregisterEventSource, EVENTLOG_ERROR_TYPE, EVENTLOG_INFORMATION_TYPE, EVENTLOG_WARNING_TYPE, RegisterEventSourceW,
-    ReportEventW,
+    DeregisterEventSource, EVENTLOG_ERROR_TYPE, EVENTLOG_INFORMATION_TYPE, EVENTLOG_WARNING_TYPE,
+    RegisterEventSourceW, ReportEventW,
 };
 use windows_sys::Win32::System::Registry::{
     HKEY_LOCAL_MACHINE, REG_DWORD, REG_EXPAND_SZ, RegDeleteTreeW, RegSetKeyValueW,
@@ -24,9 +24,23 @@ const EVENT_ID: u32 = 1;
 pub fn add_source(source: &str) -> io::Result<()> {
     let key = key(source)?;
     let types = u32::from(EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE);
-    let message_file: Vec<u8> = MESSAGE_FILE.as_slice_with_nul().iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    set(&key, u16cstr!("EventMessageFile"), REG_EXPAND_SZ, &message_file)?;
-    set(&key, u16cstr!("TypesSupported"), REG_DWORD, &types.to_le_bytes())
+    let message_file: Vec<u8> = MESSAGE_FILE
+        .as_slice_with_nul()
+        .iter()
+        .flat_map(|unit| unit.to_le_bytes())
+        .collect();
+    set(
+        &key,
+        u16cstr!("EventMessageFile"),
+        REG_EXPAND_SZ,
+        &message_file,
+    )?;
+    set(
+        &key,
+        u16cstr!("TypesSupported"),
+        REG_DWORD,
+        &types.to_le_bytes(),
+    )
 }
 
 /// Removes the registration of `source`. Succeeds if the source does not exist.
@@ -47,9 +61,23 @@ pub fn error(source: &str, text: &str) -> io::Result<()> {
     // SAFETY: the handle is open; the array has one zero-terminated text, and the count is 1; the
     // account and the data are null.
     let reported = unsafe {
-        ReportEventW(log.0, EVENTLOG_ERROR_TYPE, 0, EVENT_ID, ptr::null_mut(), 1, 0, texts.as_ptr(), ptr::null())
+        ReportEventW(
+            log.0,
+            EVENTLOG_ERROR_TYPE,
+            0,
+            EVENT_ID,
+            ptr::null_mut(),
+            1,
+            0,
+            texts.as_ptr(),
+            ptr::null(),
+        )
     };
-    if reported == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if reported == 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// The open event log.
@@ -61,7 +89,11 @@ impl Log {
         // SAFETY: the text is zero-terminated and outlives the call; a null name selects this
         // machine.
         let log = unsafe { RegisterEventSourceW(ptr::null(), source.as_ptr()) };
-        if log.is_null() { Err(io::Error::last_os_error()) } else { Ok(Self(log)) }
+        if log.is_null() {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Self(log))
+        }
     }
 }
 
@@ -77,11 +109,22 @@ fn set(key: &U16CStr, name: &U16CStr, kind: u32, value: &[u8]) -> io::Result<()>
     let value = value.as_ptr().cast::<c_void>();
     // SAFETY: both texts are zero-terminated; the pointer and the length are those of the slice,
     // which outlives the call.
-    checked(unsafe { RegSetKeyValueW(HKEY_LOCAL_MACHINE, key.as_ptr(), name.as_ptr(), kind, value, length) })
+    checked(unsafe {
+        RegSetKeyValueW(
+            HKEY_LOCAL_MACHINE,
+            key.as_ptr(),
+            name.as_ptr(),
+            kind,
+            value,
+            length,
+        )
+    })
 }
 
 fn key(source: &str) -> io::Result<U16CString> {
-    wide(&format!(r"SYSTEM\CurrentControlSet\Services\EventLog\Application\{source}"))
+    wide(&format!(
+        r"SYSTEM\CurrentControlSet\Services\EventLog\Application\{source}"
+    ))
 }
 
 fn wide(text: &str) -> io::Result<U16CString> {
@@ -89,7 +132,11 @@ fn wide(text: &str) -> io::Result<U16CString> {
 }
 
 fn checked(code: u32) -> io::Result<()> {
-    if code == ERROR_SUCCESS { Ok(()) } else { Err(io::Error::from_raw_os_error(code.cast_signed())) }
+    if code == ERROR_SUCCESS {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(code.cast_signed()))
+    }
 }
 
 #[cfg(test)]

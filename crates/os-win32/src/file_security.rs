@@ -7,7 +7,9 @@ use std::os::windows::io::AsRawHandle as _;
 use std::path::Path;
 
 use widestring::U16CString;
-use windows_sys::Win32::Storage::FileSystem::{CreateDirectoryW, FILE_FLAG_BACKUP_SEMANTICS, READ_CONTROL};
+use windows_sys::Win32::Storage::FileSystem::{
+    CreateDirectoryW, FILE_FLAG_BACKUP_SEMANTICS, READ_CONTROL,
+};
 
 use crate::security_descriptor::{self, SecurityDescriptor, Sid};
 
@@ -21,14 +23,21 @@ pub fn create_folder(path: &Path, sddl: &str) -> io::Result<()> {
     // SAFETY: the path is zero-terminated; the descriptor that the attributes point to outlives the
     // call.
     let created = unsafe { CreateDirectoryW(path.as_ptr(), &raw const attributes) };
-    if created == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if created == 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the owner and the access control list of a file or folder. A link is followed.
 ///
 /// <https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-getkernelobjectsecurity>
 pub fn security_descriptor(path: &Path) -> io::Result<os::abi::SecurityDescriptor> {
-    let file = OpenOptions::new().access_mode(READ_CONTROL).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)?;
+    let file = OpenOptions::new()
+        .access_mode(READ_CONTROL)
+        .custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
+        .open(path)?;
     let descriptor = security_descriptor::of_handle(file.as_raw_handle());
     descriptor.map_err(|code| io::Error::from_raw_os_error(code.0.cast_signed()))
 }

@@ -7,22 +7,28 @@ use std::ptr;
 use std::time::Duration;
 
 use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
-use os::{Disposition, FileInfo, FsInfo, Handle, NtPath, Open, OsError, OsResult, PathForm, U16Str, U16String};
+use os::{
+    Disposition, FileInfo, FsInfo, Handle, NtPath, Open, OsError, OsResult, PathForm, U16Str,
+    U16String,
+};
 use windows_sys::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows_sys::Wdk::Storage::FileSystem::{
-    FILE_CREATE, FILE_NETWORK_OPEN_INFORMATION, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT, NtCreateFile,
-    NtQueryFullAttributesFile, NtQueryVolumeInformationFile,
+    FILE_CREATE, FILE_NETWORK_OPEN_INFORMATION, FILE_OPEN, FILE_SYNCHRONOUS_IO_NONALERT,
+    NtCreateFile, NtQueryFullAttributesFile, NtQueryVolumeInformationFile,
 };
 use windows_sys::Win32::Foundation::{
-    OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS, STATUS_OPLOCK_BREAK_IN_PROGRESS, UNICODE_STRING,
+    OBJ_CASE_INSENSITIVE, OBJ_DONT_REPARSE, OBJECT_ATTRIBUTE_FLAGS,
+    STATUS_OPLOCK_BREAK_IN_PROGRESS, UNICODE_STRING,
 };
 use windows_sys::Win32::Security::{SECURITY_QUALITY_OF_SERVICE, SecurityAnonymous};
 use windows_sys::Win32::Storage::FileSystem::{
-    FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo, FileIdBothDirectoryRestartInfo,
-    FlushFileBuffers, GetFileInformationByHandleEx, GetFinalPathNameByHandleW, ReadFile, SYNCHRONIZE,
-    SetFileInformationByHandle,
+    FILE_ATTRIBUTE_NORMAL, FILE_INFO_BY_HANDLE_CLASS, FileIdBothDirectoryInfo,
+    FileIdBothDirectoryRestartInfo, FlushFileBuffers, GetFileInformationByHandleEx,
+    GetFinalPathNameByHandleW, ReadFile, SYNCHRONIZE, SetFileInformationByHandle,
 };
-use windows_sys::Win32::System::IO::{DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
+use windows_sys::Win32::System::IO::{
+    DeviceIoControl, IO_STATUS_BLOCK, OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0,
+};
 
 use crate::{buffer, cancellation, error, security_descriptor};
 
@@ -62,7 +68,11 @@ fn with_object<T>(
 ) -> OsResult<T> {
     let bytes = u16::try_from(name.len() * 2).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
     // Windows does not write to the name, although the field of the structure is not const.
-    let object_name = UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
+    let object_name = UNICODE_STRING {
+        Length: bytes,
+        MaximumLength: bytes,
+        Buffer: name.as_ptr().cast_mut(),
+    };
     let attributes = OBJECT_ATTRIBUTES {
         Length: buffer::size::<OBJECT_ATTRIBUTES>(),
         RootDirectory: root.map_or(ptr::null_mut(), |root| root.as_raw_handle()),
@@ -77,10 +87,15 @@ fn with_object<T>(
 /// Returns the attributes of the object at a path without opening it or following a link.
 pub(crate) fn attributes(path: &NtPath) -> OsResult<u32> {
     let mut information = FILE_NETWORK_OPEN_INFORMATION::default();
-    error::check_status(with_object(None, path.as_u16str(), OBJ_DONT_REPARSE, |object| {
-        // SAFETY: the attributes of the object and the structure for the answer outlive the call.
-        unsafe { NtQueryFullAttributesFile(object, &raw mut information) }
-    })?)?;
+    error::check_status(with_object(
+        None,
+        path.as_u16str(),
+        OBJ_DONT_REPARSE,
+        |object| {
+            // SAFETY: the attributes of the object and the structure for the answer outlive the call.
+            unsafe { NtQueryFullAttributesFile(object, &raw mut information) }
+        },
+    )?)?;
     Ok(information.FileAttributes)
 }
 
@@ -124,7 +139,11 @@ pub(crate) fn open(
     let opened = NtHandle(unsafe { OwnedHandle::from_raw_handle(handle) });
     // The object was opened, but later calls on the handle would wait for the owner of the oplock.
     // The handle is closed.
-    if status == STATUS_OPLOCK_BREAK_IN_PROGRESS { Err(OsError::OPLOCK_BREAK_IN_PROGRESS) } else { Ok(opened) }
+    if status == STATUS_OPLOCK_BREAK_IN_PROGRESS {
+        Err(OsError::OPLOCK_BREAK_IN_PROGRESS)
+    } else {
+        Ok(opened)
+    }
 }
 
 impl NtHandle {
@@ -136,7 +155,9 @@ impl NtHandle {
         buffer::fill(output, |pointer, length| {
             // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
             // written.
-            error::check(unsafe { GetFileInformationByHandleEx(self.raw(), class, pointer, length) })
+            error::check(unsafe {
+                GetFileInformationByHandleEx(self.raw(), class, pointer, length)
+            })
         })
     }
 }
@@ -147,7 +168,12 @@ impl Handle for NtHandle {
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Box::new(open(Some(self.0.as_handle()), path, how, OBJ_DONT_REPARSE)?))
+        Ok(Box::new(open(
+            Some(self.0.as_handle()),
+            path,
+            how,
+            OBJ_DONT_REPARSE,
+        )?))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
@@ -183,14 +209,23 @@ impl Handle for NtHandle {
                 // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
                 // read.
                 error::check(unsafe {
-                    SetFileInformationByHandle(self.raw(), class as FILE_INFO_BY_HANDLE_CLASS, pointer, length)
+                    SetFileInformationByHandle(
+                        self.raw(),
+                        class as FILE_INFO_BY_HANDLE_CLASS,
+                        pointer,
+                        length,
+                    )
                 })
             })
         };
         // A deletion waits for the owner of an oplock even on a handle that was opened with
         // FILE_COMPLETE_IF_OPLOCKED.
         let deletes = matches!(class, FileInfo::Disposition | FileInfo::DispositionEx);
-        match if deletes { cancellation::limited(OPLOCK_PATIENCE, set) } else { set() } {
+        match if deletes {
+            cancellation::limited(OPLOCK_PATIENCE, set)
+        } else {
+            set()
+        } {
             Err(OsError::OPERATION_ABORTED) if deletes => Err(OsError::OPLOCK_BREAK_IN_PROGRESS),
             outcome => outcome,
         }
@@ -202,20 +237,31 @@ impl Handle for NtHandle {
             // SAFETY: the handle is open and synchronous; the status block outlives the call;
             // `length` bytes at the pointer can be written.
             error::check_status(unsafe {
-                NtQueryVolumeInformationFile(self.raw(), &raw mut status_block, pointer, length, class as i32)
+                NtQueryVolumeInformationFile(
+                    self.raw(),
+                    &raw mut status_block,
+                    pointer,
+                    length,
+                    class as i32,
+                )
             })
         })?;
         Ok(status_block.Information)
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        let class = if restart { FileIdBothDirectoryRestartInfo } else { FileIdBothDirectoryInfo };
-        self.information(class, output).map_err(|error| match error {
-            // The first call returns this for a directory without entries. That can only be the
-            // root of a volume, which has no `.` and `..`.
-            OsError::FILE_NOT_FOUND => OsError::NO_MORE_FILES,
-            other => other,
-        })
+        let class = if restart {
+            FileIdBothDirectoryRestartInfo
+        } else {
+            FileIdBothDirectoryInfo
+        };
+        self.information(class, output)
+            .map_err(|error| match error {
+                // The first call returns this for a directory without entries. That can only be the
+                // root of a volume, which has no `.` and `..`.
+                OsError::FILE_NOT_FOUND => OsError::NO_MORE_FILES,
+                other => other,
+            })
     }
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
@@ -224,8 +270,9 @@ impl Handle for NtHandle {
             let capacity = u32::try_from(path.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
             // SAFETY: the handle is open; the pointer and the capacity are those of `path`, which
             // outlives the call.
-            let length =
-                unsafe { GetFinalPathNameByHandleW(self.raw(), path.as_mut_ptr(), capacity, form as u32) } as usize;
+            let length = unsafe {
+                GetFinalPathNameByHandleW(self.raw(), path.as_mut_ptr(), capacity, form as u32)
+            } as usize;
             if length == 0 {
                 return Err(error::last());
             }
@@ -247,13 +294,27 @@ impl Handle for NtHandle {
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        let halves = OVERLAPPED_0_0 { Offset: low(offset), OffsetHigh: low(offset >> 32) };
-        let mut position = OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: halves }, ..OVERLAPPED::default() };
+        let halves = OVERLAPPED_0_0 {
+            Offset: low(offset),
+            OffsetHigh: low(offset >> 32),
+        };
+        let mut position = OVERLAPPED {
+            Anonymous: OVERLAPPED_0 { Anonymous: halves },
+            ..OVERLAPPED::default()
+        };
         let read = buffer::fill(output, |output, length| {
             let mut read = 0;
             // SAFETY: the handle is open and synchronous; `length` bytes at the pointer can be
             // written; `read` and `position` outlive the call.
-            error::check(unsafe { ReadFile(self.raw(), output.cast(), length, &raw mut read, &raw mut position) })?;
+            error::check(unsafe {
+                ReadFile(
+                    self.raw(),
+                    output.cast(),
+                    length,
+                    &raw mut read,
+                    &raw mut position,
+                )
+            })?;
             Ok(read)
         });
         match read {

@@ -14,7 +14,10 @@
 //! owns what the call returned and releases it when dropped; a safe function that returns a
 //! `Result`.
 #![cfg(windows)]
-#![allow(unsafe_code, reason = "this crate is where Windows is called; everywhere else it is denied")]
+#![allow(
+    unsafe_code,
+    reason = "this crate is where Windows is called; everywhere else it is denied"
+)]
 
 mod buffer;
 mod cancellation;
@@ -36,7 +39,9 @@ mod service;
 pub mod system;
 mod wmi;
 
-use os::{Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
+use os::{
+    Clock, Handle, NtPath, Open, Os, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi,
+};
 
 use crate::clock::Monotonic;
 use crate::wmi::Pools;
@@ -55,11 +60,18 @@ impl Windows {
     /// disabled in the token of an administrator or of LocalSystem.
     pub fn new() -> Self {
         // For an account without the privilege, the call that needs it fails.
-        for privilege in [privilege::CREATE_SYMBOLIC_LINK, privilege::LOAD_DRIVER, privilege::MANAGE_VOLUME] {
+        for privilege in [
+            privilege::CREATE_SYMBOLIC_LINK,
+            privilege::LOAD_DRIVER,
+            privilege::MANAGE_VOLUME,
+        ] {
             let _ = privilege::enable(privilege);
         }
         let clock = Monotonic::start();
-        Self { clock, wmi: Pools::new(clock) }
+        Self {
+            clock,
+            wmi: Pools::new(clock),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use os::{OsError, OsResult, U16Str, U16String};
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::Storage::FileSystem::{
-    DeleteVolumeMountPointW, FindFirstVolumeW, FindNextVolumeW, FindVolumeClose, GetVolumePathNamesForVolumeNameW,
-    SetVolumeMountPointW,
+    DeleteVolumeMountPointW, FindFirstVolumeW, FindNextVolumeW, FindVolumeClose,
+    GetVolumePathNamesForVolumeNameW, SetVolumeMountPointW,
 };
 
 use crate::{buffer, error};
@@ -23,7 +23,11 @@ impl VolumeSearch {
     fn begin(name: &mut Name) -> OsResult<Self> {
         // SAFETY: the pointer and the length are those of `name`, which outlives the call.
         let handle = unsafe { FindFirstVolumeW(name.as_mut_ptr(), NAME_CAPACITY) };
-        if handle == INVALID_HANDLE_VALUE { Err(error::last()) } else { Ok(Self(handle)) }
+        if handle == INVALID_HANDLE_VALUE {
+            Err(error::last())
+        } else {
+            Ok(Self(handle))
+        }
     }
 
     /// Writes the name of the next volume.
@@ -51,7 +55,13 @@ pub(crate) fn volumes() -> OsResult<Vec<U16String>> {
     };
     let mut volumes = Vec::new();
     loop {
-        volumes.push(name.iter().copied().take_while(|&unit| unit != 0).collect::<Vec<u16>>().into());
+        volumes.push(
+            name.iter()
+                .copied()
+                .take_while(|&unit| unit != 0)
+                .collect::<Vec<u16>>()
+                .into(),
+        );
         match search.next(&mut name) {
             Ok(()) => {}
             Err(OsError::NO_MORE_FILES) => return Ok(volumes),
@@ -70,7 +80,12 @@ pub(crate) fn volume_paths(volume: &U16Str) -> OsResult<Vec<U16String>> {
         // SAFETY: the string is zero-terminated; the pointer and the capacity are those of `names`;
         // all outlive the call.
         let done = error::check(unsafe {
-            GetVolumePathNamesForVolumeNameW(volume.as_ptr(), names.as_mut_ptr(), capacity, &raw mut needed)
+            GetVolumePathNamesForVolumeNameW(
+                volume.as_ptr(),
+                names.as_mut_ptr(),
+                capacity,
+                &raw mut needed,
+            )
         });
         match done {
             Err(OsError::MORE_DATA) if needed > capacity => capacity = needed,

@@ -8,11 +8,16 @@ use os::OsResult;
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation, SetInformationJobObject,
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation,
+    SetInformationJobObject,
 };
-use windows_sys::Win32::System::LibraryLoader::{LOAD_LIBRARY_SEARCH_SYSTEM32, SetDefaultDllDirectories};
+use windows_sys::Win32::System::LibraryLoader::{
+    LOAD_LIBRARY_SEARCH_SYSTEM32, SetDefaultDllDirectories,
+};
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
-use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount, GetProcessTimes};
+use windows_sys::Win32::System::Threading::{
+    GetCurrentProcess, GetProcessHandleCount, GetProcessTimes,
+};
 
 use crate::{buffer, error};
 
@@ -24,23 +29,36 @@ pub fn cpu_time() -> OsResult<Duration> {
     // SAFETY: the pseudo handle of this process needs no right and is not closed; the four
     // structures outlive the call.
     let done = unsafe {
-        GetProcessTimes(GetCurrentProcess(), &raw mut created, &raw mut ended, &raw mut kernel, &raw mut user)
+        GetProcessTimes(
+            GetCurrentProcess(),
+            &raw mut created,
+            &raw mut ended,
+            &raw mut kernel,
+            &raw mut user,
+        )
     };
     error::check(done)?;
     // In units of 100 ns.
-    let span =
-        |time: FILETIME| (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)).saturating_mul(100);
-    Ok(Duration::from_nanos(span(kernel).saturating_add(span(user))))
+    let span = |time: FILETIME| {
+        (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)).saturating_mul(100)
+    };
+    Ok(Duration::from_nanos(
+        span(kernel).saturating_add(span(user)),
+    ))
 }
 
 /// Returns the bytes of the working set.
 ///
 /// <https://learn.microsoft.com/windows/win32/api/psapi/nf-psapi-getprocessmemoryinfo>
 pub fn working_set() -> OsResult<usize> {
-    let mut counters = PROCESS_MEMORY_COUNTERS { cb: buffer::size::<PROCESS_MEMORY_COUNTERS>(), ..Default::default() };
+    let mut counters = PROCESS_MEMORY_COUNTERS {
+        cb: buffer::size::<PROCESS_MEMORY_COUNTERS>(),
+        ..Default::default()
+    };
     // SAFETY: the pseudo handle of this process needs no right and is not closed; `counters` has
     // `cb` bytes.
-    let done = unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &raw mut counters, counters.cb) };
+    let done =
+        unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &raw mut counters, counters.cb) };
     error::check(done)?;
     Ok(counters.WorkingSetSize)
 }
@@ -70,10 +88,15 @@ pub fn end_children_with_this_process() -> OsResult<()> {
     }
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-    let (pointer, size) = ((&raw const limits).cast(), buffer::size::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>());
+    let (pointer, size) = (
+        (&raw const limits).cast(),
+        buffer::size::<JOBOBJECT_EXTENDED_LIMIT_INFORMATION>(),
+    );
     // SAFETY: the handle is open; `size` bytes at the pointer, which outlive the call, are the
     // structure of this class.
-    error::check(unsafe { SetInformationJobObject(job, JobObjectExtendedLimitInformation, pointer, size) })?;
+    error::check(unsafe {
+        SetInformationJobObject(job, JobObjectExtendedLimitInformation, pointer, size)
+    })?;
     // SAFETY: the handle is open; the pseudo handle of this process needs no right and is not
     // closed.
     error::check(unsafe { AssignProcessToJobObject(job, GetCurrentProcess()) })
@@ -89,5 +112,9 @@ pub fn end_children_with_this_process() -> OsResult<()> {
 pub fn limit_dll_search() -> io::Result<()> {
     // SAFETY: the function has only a number as parameter.
     let limited = unsafe { SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_SYSTEM32) };
-    if limited == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if limited == 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

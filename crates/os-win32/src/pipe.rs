@@ -34,7 +34,11 @@ impl Listener {
     /// another process has the name ([`owner`] returns which).
     pub fn bind(path: &str, security: Arc<Security>) -> io::Result<Self> {
         let idle = create_instance(path, &security, true)?;
-        Ok(Self { path: path.to_owned(), security, idle })
+        Ok(Self {
+            path: path.to_owned(),
+            security,
+            idle,
+        })
     }
 
     /// Waits for a client and returns its connection. By then, another instance is ready for the
@@ -59,7 +63,10 @@ impl Listener {
 fn create_instance(path: &str, security: &Security, first: bool) -> io::Result<NamedPipeServer> {
     let mut attributes = security.attributes();
     let mut options = ServerOptions::new();
-    options.pipe_mode(PipeMode::Byte).reject_remote_clients(true).first_pipe_instance(first);
+    options
+        .pipe_mode(PipeMode::Byte)
+        .reject_remote_clients(true)
+        .first_pipe_instance(first);
     // SAFETY: the pointer is to a SECURITY_ATTRIBUTES, whose descriptor `security` owns; both
     // outlive the call.
     unsafe { options.create_with_security_attributes_raw(path, (&raw mut attributes).cast()) }

@@ -6,8 +6,9 @@ use std::ptr;
 use os::{OsError, OsResult};
 use windows_sys::Win32::Foundation::LUID;
 use windows_sys::Win32::Security::{
-    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_CREATE_SYMBOLIC_LINK_NAME,
-    SE_LOAD_DRIVER_NAME, SE_MANAGE_VOLUME_NAME, SE_PRIVILEGE_ENABLED, TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
+    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW,
+    SE_CREATE_SYMBOLIC_LINK_NAME, SE_LOAD_DRIVER_NAME, SE_MANAGE_VOLUME_NAME, SE_PRIVILEGE_ENABLED,
+    TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES,
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 use windows_sys::core::PCWSTR;
@@ -35,12 +36,22 @@ pub(crate) fn enable(privilege: Name) -> OsResult<()> {
     let token = own_token()?;
     let wanted = TOKEN_PRIVILEGES {
         PrivilegeCount: 1,
-        Privileges: [LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED }],
+        Privileges: [LUID_AND_ATTRIBUTES {
+            Luid: luid,
+            Attributes: SE_PRIVILEGE_ENABLED,
+        }],
     };
     // SAFETY: the token is open, `wanted` outlives the call, and a null pointer means that the
     // previous state is not returned.
     error::check(unsafe {
-        AdjustTokenPrivileges(token.as_raw_handle(), 0, &raw const wanted, 0, ptr::null_mut(), ptr::null_mut())
+        AdjustTokenPrivileges(
+            token.as_raw_handle(),
+            0,
+            &raw const wanted,
+            0,
+            ptr::null_mut(),
+            ptr::null_mut(),
+        )
     })?;
     // The call also succeeds if the token does not have the privilege. Only the last error shows
     // that.
@@ -53,7 +64,9 @@ pub(crate) fn enable(privilege: Name) -> OsResult<()> {
 fn own_token() -> OsResult<OwnedHandle> {
     let mut token: RawHandle = ptr::null_mut();
     // SAFETY: the pseudo-handle of the process is always valid; `token` outlives the call.
-    error::check(unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &raw mut token) })?;
+    error::check(unsafe {
+        OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &raw mut token)
+    })?;
     // SAFETY: the call succeeded, so this is an open handle that has no other owner.
     Ok(unsafe { OwnedHandle::from_raw_handle(token) })
 }
@@ -73,6 +86,9 @@ mod tests {
     fn a_privilege_that_no_account_has_is_refused() {
         let refused = enable(Name(SE_TRUSTED_CREDMAN_ACCESS_NAME)).unwrap_err();
         let unknown_to_wine = OsError(1313);
-        assert!([OsError(1300), unknown_to_wine].contains(&refused), "{refused}");
+        assert!(
+            [OsError(1300), unknown_to_wine].contains(&refused),
+            "{refused}"
+        );
     }
 }

@@ -48,8 +48,13 @@ pub struct Usage {
 /// Errors: `INVALID_PARAMETER` if the process does not exist, as from `OpenProcess`.
 /// <https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation>
 pub fn usage(id: u32) -> OsResult<Usage> {
-    let (memory, threads) = find(&list(SystemProcessInformation)?, id).ok_or(OsError::INVALID_PARAMETER)?;
-    Ok(Usage { memory, handles: count(&list(EXTENDED_HANDLE_INFORMATION)?, id), threads })
+    let (memory, threads) =
+        find(&list(SystemProcessInformation)?, id).ok_or(OsError::INVALID_PARAMETER)?;
+    Ok(Usage {
+        memory,
+        handles: count(&list(EXTENDED_HANDLE_INFORMATION)?, id),
+        threads,
+    })
 }
 
 /// Reads one of the system's lists.
@@ -81,7 +86,9 @@ fn find(mut processes: &[u8], id: u32) -> Option<(usize, u32)> {
     const MEMORY: usize = offset_of!(SYSTEM_PROCESS_INFORMATION, WorkingSetSize);
     let id = usize::try_from(id).ok()?;
     while word(processes, ID)? != id {
-        let next = usize::try_from(number(processes, NEXT)?).ok().filter(|next| *next > 0)?;
+        let next = usize::try_from(number(processes, NEXT)?)
+            .ok()
+            .filter(|next| *next > 0)?;
         processes = processes.get(next..)?;
     }
     Some((word(processes, MEMORY)?, number(processes, THREADS)?))
@@ -90,16 +97,28 @@ fn find(mut processes: &[u8], id: u32) -> Option<(usize, u32)> {
 /// Counts the handles of the process `id` in the list.
 fn count(handles: &[u8], id: u32) -> usize {
     let total = word(handles, 0).unwrap_or_default();
-    let entries = handles.get(HANDLE_LIST_HEADER..).unwrap_or_default().chunks_exact(HANDLE_ENTRY).take(total);
-    entries.filter(|handle| word(handle, HANDLE_PROCESS_ID) == usize::try_from(id).ok()).count()
+    let entries = handles
+        .get(HANDLE_LIST_HEADER..)
+        .unwrap_or_default()
+        .chunks_exact(HANDLE_ENTRY)
+        .take(total);
+    entries
+        .filter(|handle| word(handle, HANDLE_PROCESS_ID) == usize::try_from(id).ok())
+        .count()
 }
 
 fn number(bytes: &[u8], offset: usize) -> Option<u32> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    bytes
+        .get(offset..)?
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 fn word(bytes: &[u8], offset: usize) -> Option<usize> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| usize::from_le_bytes(*bytes))
+    bytes
+        .get(offset..)?
+        .first_chunk()
+        .map(|bytes| usize::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -128,29 +147,50 @@ mod tests {
         let files: Vec<_> = (0..MANY).map(|_| File::open(&program).unwrap()).collect();
         let memory = vec![1_u8; LARGE];
         let end = Arc::new(Barrier::new(51));
-        let threads: Vec<_> =
-            iter::repeat_n(&end, 50).map(Arc::clone).map(|end| thread::spawn(move || end.wait().is_leader())).collect();
+        let threads: Vec<_> = iter::repeat_n(&end, 50)
+            .map(Arc::clone)
+            .map(|end| thread::spawn(move || end.wait().is_leader()))
+            .collect();
         let grown = own();
-        assert!(grown.handles >= before.handles + MANY / 2, "{before:?} {grown:?}");
+        assert!(
+            grown.handles >= before.handles + MANY / 2,
+            "{before:?} {grown:?}"
+        );
         assert!(grown.threads >= before.threads + 25, "{before:?} {grown:?}");
-        assert!(grown.memory >= before.memory + memory.len() / 2, "{before:?} {grown:?}");
+        assert!(
+            grown.memory >= before.memory + memory.len() / 2,
+            "{before:?} {grown:?}"
+        );
         drop((files, memory));
         end.wait();
         for thread in threads {
             thread.join().unwrap();
         }
         let shrunk = own();
-        assert!(shrunk.handles <= grown.handles - MANY / 2, "{grown:?} {shrunk:?}");
+        assert!(
+            shrunk.handles <= grown.handles - MANY / 2,
+            "{grown:?} {shrunk:?}"
+        );
         assert!(shrunk.threads <= grown.threads - 25, "{grown:?} {shrunk:?}");
-        assert!(shrunk.memory <= grown.memory - LARGE / 2, "{grown:?} {shrunk:?}");
+        assert!(
+            shrunk.memory <= grown.memory - LARGE / 2,
+            "{grown:?} {shrunk:?}"
+        );
     }
 
     #[test]
     fn a_truncated_list_is_not_read_beyond_its_end() {
         let list = list(SystemProcessInformation).unwrap();
         assert!(find(&list, process::id()).is_some());
-        assert_eq!(usage(u32::MAX), Err(OsError::INVALID_PARAMETER), "the process does not exist");
-        assert_eq!(count(&[0xff; HANDLE_LIST_HEADER + HANDLE_ENTRY - 1], u32::MAX), 0);
+        assert_eq!(
+            usage(u32::MAX),
+            Err(OsError::INVALID_PARAMETER),
+            "the process does not exist"
+        );
+        assert_eq!(
+            count(&[0xff; HANDLE_LIST_HEADER + HANDLE_ENTRY - 1], u32::MAX),
+            0
+        );
         for length in 0..400 {
             assert_eq!(find(&list[..length], u32::MAX), None);
         }

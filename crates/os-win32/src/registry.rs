@@ -5,8 +5,8 @@ use std::ptr;
 use os::{OsError, OsResult, U16Str, U16String};
 use windows_sys::Win32::Foundation::{ERROR_MORE_DATA, ERROR_SUCCESS};
 use windows_sys::Win32::System::Registry::{
-    HKEY, HKEY_LOCAL_MACHINE, KEY_SET_VALUE, REG_OPTION_VOLATILE, REG_SZ, RRF_RT_REG_SZ, RegCloseKey, RegCreateKeyExW,
-    RegDeleteKeyValueW, RegGetValueW, RegSetValueExW,
+    HKEY, HKEY_LOCAL_MACHINE, KEY_SET_VALUE, REG_OPTION_VOLATILE, REG_SZ, RRF_RT_REG_SZ,
+    RegCloseKey, RegCreateKeyExW, RegDeleteKeyValueW, RegGetValueW, RegSetValueExW,
 };
 use zerocopy::IntoBytes as _;
 
@@ -40,7 +40,10 @@ pub(crate) fn text(key: &U16Str, value: &U16Str) -> OsResult<U16String> {
             continue;
         }
         checked(code)?;
-        let end = units.iter().position(|unit| *unit == 0).unwrap_or(units.len());
+        let end = units
+            .iter()
+            .position(|unit| *unit == 0)
+            .unwrap_or(units.len());
         units.truncate(end);
         return Ok(U16String::from_vec(units));
     }
@@ -48,7 +51,11 @@ pub(crate) fn text(key: &U16Str, value: &U16Str) -> OsResult<U16String> {
 
 /// Sets the text `value` of `key`. A key that does not exist is created as a volatile one.
 pub(crate) fn set_volatile_text(key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-    let (key, value, text) = (Key::create_volatile(key)?, error::terminated(value)?, error::terminated(text)?);
+    let (key, value, text) = (
+        Key::create_volatile(key)?,
+        error::terminated(value)?,
+        error::terminated(text)?,
+    );
     let bytes = text.as_slice_with_nul().as_bytes();
     let length = buffer::length(bytes)?;
     // SAFETY: the key is open; the name is zero-terminated; the pointer and the length are those of
@@ -98,5 +105,9 @@ impl Drop for Key {
 }
 
 fn checked(code: u32) -> OsResult<()> {
-    if code == ERROR_SUCCESS { Ok(()) } else { Err(OsError(code)) }
+    if code == ERROR_SUCCESS {
+        Ok(())
+    } else {
+        Err(OsError(code))
+    }
 }

@@ -17,8 +17,8 @@ use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, ConvertStringSidToSidW, SDDL_REVISION_1,
 };
 use windows_sys::Win32::Security::{
-    DACL_SECURITY_INFORMATION, GetKernelObjectSecurity, LookupAccountSidW, OWNER_SECURITY_INFORMATION,
-    SECURITY_ATTRIBUTES,
+    DACL_SECURITY_INFORMATION, GetKernelObjectSecurity, LookupAccountSidW,
+    OWNER_SECURITY_INFORMATION, SECURITY_ATTRIBUTES,
 };
 
 use crate::{buffer, error};
@@ -46,7 +46,11 @@ impl SecurityDescriptor {
                 ptr::null_mut(),
             )
         };
-        if parsed == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(Local(descriptor))) }
+        if parsed == 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Self(Local(descriptor)))
+        }
     }
 
     /// Returns the attributes for a call that creates an object. They point to this descriptor.
@@ -75,18 +79,34 @@ pub(crate) fn set_list(handle: RawHandle, entries: &[AccessEntry]) -> OsResult<(
     let descriptor = SecurityDescriptor::from_sddl(&sddl_of_list(entries)?);
     let descriptor = descriptor.map_err(|_| OsError(ERROR_INVALID_SECURITY_DESCR))?;
     // SAFETY: the handle is open; the descriptor is valid and outlives the call.
-    error::check_status(unsafe { NtSetSecurityObject(handle, DACL_SECURITY_INFORMATION, descriptor.0.0) })
+    error::check_status(unsafe {
+        NtSetSecurityObject(handle, DACL_SECURITY_INFORMATION, descriptor.0.0)
+    })
 }
 
 /// Returns an access control list as SDDL.
 fn sddl_of_list(entries: &[AccessEntry]) -> OsResult<String> {
     const FLAGS: [(u8, &str); 5] = [(1, "OI"), (2, "CI"), (4, "NP"), (8, "IO"), (0x10, "ID")];
-    let ace = |AccessEntry { kind, flags, rights, sid }: &AccessEntry| {
-        let kind = ["A", "D"].get(*kind as usize).ok_or(OsError::NOT_SUPPORTED)?;
-        let flags: String = FLAGS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect();
+    let ace = |AccessEntry {
+                   kind,
+                   flags,
+                   rights,
+                   sid,
+               }: &AccessEntry| {
+        let kind = ["A", "D"]
+            .get(*kind as usize)
+            .ok_or(OsError::NOT_SUPPORTED)?;
+        let flags: String = FLAGS
+            .iter()
+            .filter(|(bit, _)| flags & bit != 0)
+            .map(|(_, name)| *name)
+            .collect();
         Ok(format!("({kind};{flags};{rights:#x};;;{sid})"))
     };
-    Ok(format!("D:{}", entries.iter().map(ace).collect::<OsResult<String>>()?))
+    Ok(format!(
+        "D:{}",
+        entries.iter().map(ace).collect::<OsResult<String>>()?
+    ))
 }
 
 /// Returns the descriptor of an open object as Windows lays it out.
@@ -97,7 +117,9 @@ fn read(handle: RawHandle) -> OsResult<Vec<u8>> {
     buffer::fill(&mut bytes, |output, length| {
         // SAFETY: the handle is open; `length` bytes at the pointer can be written; `needed`
         // outlives the call.
-        error::check(unsafe { GetKernelObjectSecurity(handle, parts, output, length, &raw mut needed) })
+        error::check(unsafe {
+            GetKernelObjectSecurity(handle, parts, output, length, &raw mut needed)
+        })
     })?;
     bytes.truncate(needed as usize);
     Ok(bytes)
@@ -149,9 +171,15 @@ impl Sid {
             return Err(io::Error::last_os_error());
         }
         // The lengths are those without the terminating zeros.
-        let text = |units: &[u16], length: u32| U16String::from_vec(&units[..length as usize]).to_string_lossy();
+        let text = |units: &[u16], length: u32| {
+            U16String::from_vec(&units[..length as usize]).to_string_lossy()
+        };
         let (name, domain) = (text(&name, name_length), text(&domain, domain_length));
-        Ok(if domain.is_empty() { name } else { format!(r"{domain}\{name}") })
+        Ok(if domain.is_empty() {
+            name
+        } else {
+            format!(r"{domain}\{name}")
+        })
     }
 }
 
@@ -218,26 +246,54 @@ pub(crate) mod tests {
     pub(crate) fn sddl_of(handle: RawHandle) -> String {
         let descriptor = read(handle).unwrap();
         let mut aligned = vec![0_u64; descriptor.len().div_ceil(8)];
-        zerocopy::IntoBytes::as_mut_bytes(aligned.as_mut_slice())[..descriptor.len()].copy_from_slice(&descriptor);
+        zerocopy::IntoBytes::as_mut_bytes(aligned.as_mut_slice())[..descriptor.len()]
+            .copy_from_slice(&descriptor);
         sddl(aligned.as_mut_ptr().cast())
     }
 
     #[test]
     fn a_list_is_written_as_sddl_unless_an_entry_has_a_condition() {
-        let entry = |kind, flags, sid: &str| AccessEntry { kind, flags, rights: 0x13_01bf, sid: sid.parse().unwrap() };
-        let plain = [entry(EntryKind::Allow, 3, "S-1-5-93-2-2"), entry(EntryKind::Deny, 0x1e, "S-1-5-32-545")];
+        let entry = |kind, flags, sid: &str| AccessEntry {
+            kind,
+            flags,
+            rights: 0x13_01bf,
+            sid: sid.parse().unwrap(),
+        };
+        let plain = [
+            entry(EntryKind::Allow, 3, "S-1-5-93-2-2"),
+            entry(EntryKind::Deny, 0x1e, "S-1-5-32-545"),
+        ];
         let text = sddl_of_list(&plain).unwrap();
-        assert_eq!(text, "D:(A;OICI;0x1301bf;;;S-1-5-93-2-2)(D;CINPIOID;0x1301bf;;;S-1-5-32-545)");
+        assert_eq!(
+            text,
+            "D:(A;OICI;0x1301bf;;;S-1-5-93-2-2)(D;CINPIOID;0x1301bf;;;S-1-5-32-545)"
+        );
         SecurityDescriptor::from_sddl(&text).unwrap();
         for kind in [EntryKind::AllowIf, EntryKind::DenyIf] {
-            assert_eq!(sddl_of_list(&[entry(kind, 0, "S-1-1-0")]), Err(OsError::NOT_SUPPORTED));
+            assert_eq!(
+                sddl_of_list(&[entry(kind, 0, "S-1-1-0")]),
+                Err(OsError::NOT_SUPPORTED)
+            );
         }
     }
 
     #[test]
     fn a_well_known_account_has_a_name_and_an_unknown_one_none() {
         // The name is that of the system's language.
-        assert!(!Sid::parse("S-1-5-32-544").unwrap().account().unwrap().is_empty());
-        assert_eq!(Sid::parse("S-1-5-93-2-1").unwrap().account().unwrap_err().raw_os_error(), Some(1332));
+        assert!(
+            !Sid::parse("S-1-5-32-544")
+                .unwrap()
+                .account()
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(
+            Sid::parse("S-1-5-93-2-1")
+                .unwrap()
+                .account()
+                .unwrap_err()
+                .raw_os_error(),
+            Some(1332)
+        );
     }
 }

@@ -5,10 +5,11 @@ use std::ptr;
 use os::{OsError, OsResult, Service, ServiceAccess, ServiceConfig, U16Str, U16String};
 use widestring::U16CStr;
 use windows_sys::Win32::System::Services::{
-    CloseServiceHandle, ControlService, ENUM_SERVICE_STATUSW, EnumDependentServicesW, OpenSCManagerW, OpenServiceW,
-    QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatusEx, SC_HANDLE, SC_MANAGER_CONNECT,
-    SC_STATUS_PROCESS_INFO, SERVICE_ACTIVE, SERVICE_CONTROL_STOP, SERVICE_ENUMERATE_DEPENDENTS, SERVICE_QUERY_CONFIG,
-    SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STATUS_PROCESS, SERVICE_STOP, StartServiceW,
+    CloseServiceHandle, ControlService, ENUM_SERVICE_STATUSW, EnumDependentServicesW,
+    OpenSCManagerW, OpenServiceW, QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatusEx,
+    SC_HANDLE, SC_MANAGER_CONNECT, SC_STATUS_PROCESS_INFO, SERVICE_ACTIVE, SERVICE_CONTROL_STOP,
+    SERVICE_ENUMERATE_DEPENDENTS, SERVICE_QUERY_CONFIG, SERVICE_QUERY_STATUS, SERVICE_START,
+    SERVICE_STATUS, SERVICE_STATUS_PROCESS, SERVICE_STOP, StartServiceW,
 };
 use zerocopy::IntoBytes as _;
 
@@ -25,7 +26,11 @@ unsafe impl Sync for ScHandle {}
 impl ScHandle {
     /// Takes ownership of the handle that an open call returned.
     fn new(handle: SC_HANDLE) -> OsResult<Self> {
-        if handle.is_null() { Err(error::last()) } else { Ok(Self(handle)) }
+        if handle.is_null() {
+            Err(error::last())
+        } else {
+            Ok(Self(handle))
+        }
     }
 }
 
@@ -49,7 +54,8 @@ pub(crate) fn open(name: &U16Str, access: ServiceAccess) -> OsResult<OpenService
     };
     let name = error::terminated(name)?;
     // SAFETY: null pointers select this machine and its active database.
-    let manager = ScHandle::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
+    let manager =
+        ScHandle::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
     // SAFETY: the handle of the manager is open; the name is zero-terminated.
     ScHandle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), rights) }).map(OpenService)
 }
@@ -62,7 +68,11 @@ fn with_growing_buffer(mut call: impl FnMut(*mut u64, u32, &mut u32) -> i32) -> 
     let mut buffer = vec![0_u64; 64];
     loop {
         let mut needed = 0;
-        match error::check(call(buffer.as_mut_ptr(), buffer::length(buffer.as_bytes())?, &mut needed)) {
+        match error::check(call(
+            buffer.as_mut_ptr(),
+            buffer::length(buffer.as_bytes())?,
+            &mut needed,
+        )) {
             Ok(()) => return Ok(buffer),
             Err(OsError::INSUFFICIENT_BUFFER | OsError::MORE_DATA) => {
                 // More than needed, because services may be added before the next call, and more
@@ -139,7 +149,16 @@ impl Service for OpenService {
         let buffer = with_growing_buffer(|buffer, size, needed| {
             // SAFETY: the handle is open; the pointer and the size are those of one buffer, which
             // outlives the call, as `count` does.
-            unsafe { EnumDependentServicesW(self.0.0, SERVICE_ACTIVE, buffer.cast(), size, needed, &raw mut count) }
+            unsafe {
+                EnumDependentServicesW(
+                    self.0.0,
+                    SERVICE_ACTIVE,
+                    buffer.cast(),
+                    size,
+                    needed,
+                    &raw mut count,
+                )
+            }
         })?;
         let first = buffer.as_ptr().cast::<ENUM_SERVICE_STATUSW>();
         let names = (0..count as usize).map(|index| {

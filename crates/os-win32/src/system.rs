@@ -3,7 +3,9 @@
 use os::OsResult;
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::Foundation::SYSTEMTIME;
-use windows_sys::Win32::System::SystemInformation::{GetLocalTime, GetSystemFirmwareTable, OSVERSIONINFOW};
+use windows_sys::Win32::System::SystemInformation::{
+    GetLocalTime, GetSystemFirmwareTable, OSVERSIONINFOW,
+};
 
 use crate::{buffer, error};
 
@@ -12,7 +14,10 @@ use crate::{buffer, error};
 ///
 /// <https://learn.microsoft.com/windows-hardware/drivers/ddi/wdm/nf-wdm-rtlgetversion>
 pub fn build() -> OsResult<u32> {
-    let mut version = OSVERSIONINFOW { dwOSVersionInfoSize: buffer::size::<OSVERSIONINFOW>(), ..Default::default() };
+    let mut version = OSVERSIONINFOW {
+        dwOSVersionInfoSize: buffer::size::<OSVERSIONINFOW>(),
+        ..Default::default()
+    };
     // SAFETY: the structure has its size and outlives the call.
     error::check_status(unsafe { RtlGetVersion(&raw mut version) })?;
     Ok(version.dwBuildNumber)
@@ -25,7 +30,14 @@ pub fn local_time() -> [u16; 6] {
     let mut time = SYSTEMTIME::default();
     // SAFETY: the structure outlives the call.
     unsafe { GetLocalTime(&raw mut time) };
-    [time.wMonth, time.wDay, time.wHour, time.wMinute, time.wSecond, time.wMilliseconds]
+    [
+        time.wMonth,
+        time.wDay,
+        time.wHour,
+        time.wMinute,
+        time.wSecond,
+        time.wMilliseconds,
+    ]
 }
 
 /// Reads a firmware table and returns its size, which may be larger than `output`.
@@ -33,7 +45,11 @@ pub(crate) fn firmware_table(provider: u32, table: u32, output: &mut [u8]) -> Os
     let capacity = buffer::length(output)?;
     // SAFETY: the pointer and the capacity are those of `output`, which outlives the call.
     let size = unsafe { GetSystemFirmwareTable(provider, table, output.as_mut_ptr(), capacity) };
-    if size == 0 { Err(error::last()) } else { Ok(size as usize) }
+    if size == 0 {
+        Err(error::last())
+    } else {
+        Ok(size as usize)
+    }
 }
 
 #[cfg(test)]
@@ -46,7 +62,13 @@ mod tests {
     #[test]
     fn windows_has_a_date_and_a_time_of_day() {
         let [month, day, hour, minute, second, millisecond] = super::local_time();
-        assert!((1..=12).contains(&month) && (1..=31).contains(&day), "{month} {day}");
-        assert!(hour < 24 && minute < 60 && second < 61 && millisecond < 1000, "{hour}:{minute}:{second}");
+        assert!(
+            (1..=12).contains(&month) && (1..=31).contains(&day),
+            "{month} {day}"
+        );
+        assert!(
+            hour < 24 && minute < 60 && second < 61 && millisecond < 1000,
+            "{hour}:{minute}:{second}"
+        );
     }
 }

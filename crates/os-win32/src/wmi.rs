@@ -33,8 +33,16 @@ impl Wmi for Pools {
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
-        let arguments = call.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let method = Method { path: call.path.to_owned(), name: call.method.to_owned(), arguments };
+        let arguments = call
+            .arguments
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        let method = Method {
+            path: call.path.to_owned(),
+            name: call.method.to_owned(),
+            arguments,
+        };
         self.pool(call.namespace).call(method, deadline)
     }
 }

@@ -3,7 +3,10 @@
 //! The crate `os` defines Windows' structures and constants itself. The assertions below compare
 //! each with windows-sys, which is generated from Microsoft's metadata.
 #![cfg(windows)]
-#![allow(unsafe_code, reason = "sizes of fields are taken from pointers that are never read")]
+#![allow(
+    unsafe_code,
+    reason = "sizes of fields are taken from pointers that are never read"
+)]
 
 use std::mem::offset_of;
 
@@ -163,9 +166,18 @@ const fn same_guid(ours: os::Uuid, theirs: GUID) -> bool {
         && u64::from_ne_bytes(ours.data4) == u64::from_ne_bytes(theirs.data4)
 }
 const _: () = assert!(same_guid(abi::BASIC_DATA, fs::PARTITION_BASIC_DATA_GUID));
-const _: () = assert!(same_guid(abi::MSFT_RESERVED, fs::PARTITION_MSFT_RESERVED_GUID));
-const _: () = assert!(same_guid(abi::DISK_INTERFACE, ioctl::GUID_DEVINTERFACE_DISK));
-const _: () = assert!(same_guid(abi::STORAGE_PORT_INTERFACE, ioctl::GUID_DEVINTERFACE_STORAGEPORT));
+const _: () = assert!(same_guid(
+    abi::MSFT_RESERVED,
+    fs::PARTITION_MSFT_RESERVED_GUID
+));
+const _: () = assert!(same_guid(
+    abi::DISK_INTERFACE,
+    ioctl::GUID_DEVINTERFACE_DISK
+));
+const _: () = assert!(same_guid(
+    abi::STORAGE_PORT_INTERFACE,
+    ioctl::GUID_DEVINTERFACE_STORAGEPORT
+));
 
 // Disks.
 same!(abi::LengthInformation, ioctl::GET_LENGTH_INFORMATION, { length: Length });
@@ -197,7 +209,9 @@ same_fields!(abi::DriveLayout, ioctl::DRIVE_LAYOUT_INFORMATION_EX, {
     max_partition_count: Anonymous.Gpt.MaxPartitionCount,
 });
 /// The entries begin where the head ends.
-const _: () = assert!(size_of::<abi::DriveLayout>() == offset_of!(ioctl::DRIVE_LAYOUT_INFORMATION_EX, PartitionEntry));
+const _: () = assert!(
+    size_of::<abi::DriveLayout>() == offset_of!(ioctl::DRIVE_LAYOUT_INFORMATION_EX, PartitionEntry)
+);
 same!(abi::PartitionEntry, ioctl::PARTITION_INFORMATION_EX, {
     style: PartitionStyle,
     offset: StartingOffset,
@@ -220,7 +234,8 @@ const _: () = assert!(
 );
 /// The signature of an MBR disk is the first four bytes of the same union.
 const _: () = assert!(
-    offset_of!(abi::DriveLayout, disk_id) == offset_of!(ioctl::DRIVE_LAYOUT_INFORMATION_EX, Anonymous.Mbr.Signature)
+    offset_of!(abi::DriveLayout, disk_id)
+        == offset_of!(ioctl::DRIVE_LAYOUT_INFORMATION_EX, Anonymous.Mbr.Signature)
 );
 
 // Storage devices.
@@ -246,7 +261,8 @@ same_fields!(abi::StorageDeviceIdDescriptor, ioctl::STORAGE_DEVICE_ID_DESCRIPTOR
 });
 /// The identifiers begin where the head ends.
 const _: () = assert!(
-    size_of::<abi::StorageDeviceIdDescriptor>() == offset_of!(ioctl::STORAGE_DEVICE_ID_DESCRIPTOR, Identifiers)
+    size_of::<abi::StorageDeviceIdDescriptor>()
+        == offset_of!(ioctl::STORAGE_DEVICE_ID_DESCRIPTOR, Identifiers)
 );
 same_fields!(abi::StorageIdentifier, ioctl::STORAGE_IDENTIFIER, {
     code_set: CodeSet,
@@ -255,11 +271,14 @@ same_fields!(abi::StorageIdentifier, ioctl::STORAGE_IDENTIFIER, {
     next_offset: NextOffset,
     association: Association,
 });
-const _: () = assert!(size_of::<abi::StorageIdentifier>() == offset_of!(ioctl::STORAGE_IDENTIFIER, Identifier));
+const _: () = assert!(
+    size_of::<abi::StorageIdentifier>() == offset_of!(ioctl::STORAGE_IDENTIFIER, Identifier)
+);
 
 // Volumes.
 same_fields!(abi::VolumeDiskExtents, ioctl::VOLUME_DISK_EXTENTS, { count: NumberOfDiskExtents });
-const _: () = assert!(size_of::<abi::VolumeDiskExtents>() == offset_of!(ioctl::VOLUME_DISK_EXTENTS, Extents));
+const _: () =
+    assert!(size_of::<abi::VolumeDiskExtents>() == offset_of!(ioctl::VOLUME_DISK_EXTENTS, Extents));
 same!(abi::DiskExtent, ioctl::DISK_EXTENT, {
     disk_number: DiskNumber, offset: StartingOffset, length: ExtentLength,
 });
@@ -275,8 +294,10 @@ same_fields!(abi::FsAttributeInformation, nt::FILE_FS_ATTRIBUTE_INFORMATION, {
     maximum_component_length: MaximumComponentNameLength,
     name_length: FileSystemNameLength,
 });
-const _: () =
-    assert!(abi::FsAttributeInformation::NAME_OFFSET == offset_of!(nt::FILE_FS_ATTRIBUTE_INFORMATION, FileSystemName));
+const _: () = assert!(
+    abi::FsAttributeInformation::NAME_OFFSET
+        == offset_of!(nt::FILE_FS_ATTRIBUTE_INFORMATION, FileSystemName)
+);
 
 // Files.
 same!(abi::FileBasicInfo, fs::FILE_BASIC_INFO, {
@@ -306,7 +327,8 @@ same_fields!(abi::FileIdBothDirInfo, fs::FILE_ID_BOTH_DIR_INFO, {
     short_name: ShortName,
     file_id: FileId,
 });
-const _: () = assert!(abi::FileIdBothDirInfo::NAME_OFFSET == offset_of!(fs::FILE_ID_BOTH_DIR_INFO, FileName));
+const _: () =
+    assert!(abi::FileIdBothDirInfo::NAME_OFFSET == offset_of!(fs::FILE_ID_BOTH_DIR_INFO, FileName));
 
 // Reparse points. `os` has separate structures for the data of each tag, windows-sys a union after
 // the head.
@@ -315,7 +337,8 @@ type TheirMountPoint = nt::REPARSE_DATA_BUFFER_0_1;
 same_fields!(abi::ReparseHead, nt::REPARSE_DATA_BUFFER, {
     tag: ReparseTag, data_length: ReparseDataLength, reserved: Reserved,
 });
-const _: () = assert!(size_of::<abi::ReparseHead>() == offset_of!(nt::REPARSE_DATA_BUFFER, Anonymous));
+const _: () =
+    assert!(size_of::<abi::ReparseHead>() == offset_of!(nt::REPARSE_DATA_BUFFER, Anonymous));
 same_fields!(abi::SymlinkReparse, TheirLink, {
     substitute_offset: SubstituteNameOffset,
     substitute_length: SubstituteNameLength,
@@ -330,7 +353,8 @@ same_fields!(abi::MountPointReparse, TheirMountPoint, {
     print_offset: PrintNameOffset,
     print_length: PrintNameLength,
 });
-const _: () = assert!(size_of::<abi::MountPointReparse>() == offset_of!(TheirMountPoint, PathBuffer));
+const _: () =
+    assert!(size_of::<abi::MountPointReparse>() == offset_of!(TheirMountPoint, PathBuffer));
 
 // The named codes of `OsError`.
 same_numbers! {

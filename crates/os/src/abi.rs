@@ -16,23 +16,25 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use codes::ControlCode;
 pub use disk::{
-    BASIC_DATA, DiskAttributes, DiskGeometryEx, DriveLayout, LengthInformation, MSFT_RESERVED, PartitionEntry,
-    PartitionStyle, SetDiskAttributes, gpt_entry, gpt_layout,
+    BASIC_DATA, DiskAttributes, DiskGeometryEx, DriveLayout, LengthInformation, MSFT_RESERVED,
+    PartitionEntry, PartitionStyle, SetDiskAttributes, gpt_entry, gpt_layout,
 };
 pub use file::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_REPARSE_POINT,
-    FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX,
-    FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
+    FILE_ATTRIBUTE_REPARSE_POINT, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
+    FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo,
+    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, MountPointReparse,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
 };
 pub use security::{
-    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD, FILE_WRITE_ATTRIBUTES,
-    FILE_WRITE_DATA, GENERIC_ALL, GENERIC_WRITE, NotASid, SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
+    AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD,
+    FILE_WRITE_ATTRIBUTES, FILE_WRITE_DATA, GENERIC_ALL, GENERIC_WRITE, NotASid,
+    SecurityDescriptor, Sid, WRITE_DAC, WRITE_OWNER,
 };
 pub use storage::{
     ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, DEVICE_TYPE_DISK, DISK_INTERFACE,
-    STORAGE_PORT_INTERFACE, StorageDescriptorHead, StorageDeviceDescriptor, StorageDeviceIdDescriptor,
-    StorageDeviceNumber, StorageIdentifier, StoragePropertyQuery,
+    STORAGE_PORT_INTERFACE, StorageDescriptorHead, StorageDeviceDescriptor,
+    StorageDeviceIdDescriptor, StorageDeviceNumber, StorageIdentifier, StoragePropertyQuery,
 };
 pub use volume::{DiskExtent, FsAttributeInformation, FsFullSizeInformation, VolumeDiskExtents};
 

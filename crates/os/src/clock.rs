@@ -110,10 +110,15 @@ mod tests {
         let (send, receive) = mpsc::channel();
         let has_ended = StoppedClock.run_watched(
             Duration::from_hours(1),
-            Box::new(move |step_ended| (0..3).for_each(|step| send.send((step, step_ended())).unwrap())),
+            Box::new(move |step_ended| {
+                (0..3).for_each(|step| send.send((step, step_ended())).unwrap())
+            }),
         );
         assert!(has_ended);
-        assert_eq!(receive.try_iter().collect::<Vec<_>>(), [(0, true), (1, true), (2, true)]);
+        assert_eq!(
+            receive.try_iter().collect::<Vec<_>>(),
+            [(0, true), (1, true), (2, true)]
+        );
     }
 
     #[test]

@@ -149,7 +149,11 @@ impl OsError {
     /// Converts a failed `HRESULT`: one of `FACILITY_WIN32` to its Win32 code, any other unchanged.
     pub const fn from_hresult(code: u32) -> Self {
         const FACILITY_WIN32: u32 = 0x8007_0000;
-        if code & 0xffff_0000 == FACILITY_WIN32 { Self(code & 0xffff) } else { Self(code) }
+        if code & 0xffff_0000 == FACILITY_WIN32 {
+            Self(code & 0xffff)
+        } else {
+            Self(code)
+        }
     }
 }
 
@@ -181,15 +185,27 @@ mod tests {
 
     #[test]
     fn an_hresult_of_win32_is_converted_to_its_win32_code_and_others_are_kept() {
-        assert_eq!(OsError::from_hresult(0x8007_06ba), OsError::RPC_SERVER_UNAVAILABLE);
-        assert_eq!(OsError::from_hresult(0x8004_1010), OsError::WBEM_INVALID_CLASS);
+        assert_eq!(
+            OsError::from_hresult(0x8007_06ba),
+            OsError::RPC_SERVER_UNAVAILABLE
+        );
+        assert_eq!(
+            OsError::from_hresult(0x8004_1010),
+            OsError::WBEM_INVALID_CLASS
+        );
     }
 
     #[test]
     fn an_error_is_displayed_as_its_message_and_its_code() {
-        assert_eq!(OsError::DIR_NOT_EMPTY.to_string(), "the directory is not empty (145)");
+        assert_eq!(
+            OsError::DIR_NOT_EMPTY.to_string(),
+            "the directory is not empty (145)"
+        );
         assert_eq!(OsError(4711).to_string(), "Windows error 4711");
-        assert_eq!(OsError::WBEM_FAILED.to_string(), "WMI reported a generic failure (0x80041001)");
+        assert_eq!(
+            OsError::WBEM_FAILED.to_string(),
+            "WMI reported a generic failure (0x80041001)"
+        );
         assert_eq!(format!("{:?}", OsError::BUSY), "BUSY");
     }
 }

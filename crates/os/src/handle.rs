@@ -90,12 +90,22 @@ pub struct Open {
 impl Open {
     /// Returns the parameters that open an existing object with full sharing.
     pub const fn existing(access: Access, options: Options) -> Self {
-        Self { access, share: Share::all(), disposition: Disposition::Open, options }
+        Self {
+            access,
+            share: Share::all(),
+            disposition: Disposition::Open,
+            options,
+        }
     }
 
     /// Returns the parameters that create a file or directory with full sharing.
     pub const fn new(access: Access, options: Options) -> Self {
-        Self { access, share: Share::all(), disposition: Disposition::Create, options }
+        Self {
+            access,
+            share: Share::all(),
+            disposition: Disposition::Create,
+            options,
+        }
     }
 
     /// Returns the parameters that create a directory with full sharing.

@@ -25,7 +25,9 @@ pub use secret::Secret;
 pub use service::{Service, ServiceAccess, ServiceConfig};
 pub use uuid::Uuid;
 pub use widestring::{U16Str, U16String};
-pub use wmi::{CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned, Value, Wmi, class_of};
+pub use wmi::{
+    CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned, Value, Wmi, class_of,
+};
 
 /// The calls of one Windows node that storage operations need.
 ///

@@ -40,7 +40,12 @@ impl NtPath {
     /// Converts a Win32 path that begins with `\\?\`, `\\.\`, `\\` (a UNC path) or a drive.
     pub fn from_win32(path: &U16Str) -> Self {
         let text = path.as_slice();
-        let starts = |prefix: &str| text.iter().copied().take(prefix.len()).eq(prefix.encode_utf16());
+        let starts = |prefix: &str| {
+            text.iter()
+                .copied()
+                .take(prefix.len())
+                .eq(prefix.encode_utf16())
+        };
         let mut nt = U16String::with_capacity(r"\??\UNC\".len() + path.len());
         nt.push_str(r"\??\");
         let rest = if starts(r"\\?\") || starts(r"\\.\") || starts(r"\??\") {
@@ -119,14 +124,23 @@ mod tests {
             (r"C:\var", r"\??\C:\var"),
             (r"\??\UNC\host\share\", r"\??\UNC\host\share\"),
         ] {
-            assert_eq!(NtPath::from_win32(&U16String::from_str(win32)).to_string(), nt);
+            assert_eq!(
+                NtPath::from_win32(&U16String::from_str(win32)).to_string(),
+                nt
+            );
         }
     }
 
     #[test]
     fn joining_adds_one_backslash() {
         let name = U16String::from_str("var");
-        assert_eq!(NtPath::drive_root('C').join(&name).to_string(), r"\??\C:\var");
-        assert_eq!(NtPath::drive_root('C').join(&name).join(&name).to_string(), r"\??\C:\var\var");
+        assert_eq!(
+            NtPath::drive_root('C').join(&name).to_string(),
+            r"\??\C:\var"
+        );
+        assert_eq!(
+            NtPath::drive_root('C').join(&name).join(&name).to_string(),
+            r"\??\C:\var\var"
+        );
     }
 }

@@ -65,10 +65,12 @@ impl Instance {
     /// Returns the property `name` if the object has it and it is not null. Names are compared
     /// without case.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        let value = self
-            .properties
-            .get(name)
-            .or_else(|| self.properties.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value));
+        let value = self.properties.get(name).or_else(|| {
+            self.properties
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value)
+        });
         value.filter(|value| !matches!(value, Value::Null))
     }
 
@@ -114,18 +116,30 @@ impl Instance {
                 None
             }
         };
-        let code = self.u32("error_Code").and_then(|code| of_kind(self.text("error_Type")?, code));
+        let code = self
+            .u32("error_Code")
+            .and_then(|code| of_kind(self.text("error_Type")?, code));
         let from_message = || {
             let message = self.text("MessageID")?;
             let (kind, code) = match message.strip_prefix("Windows System Error ") {
                 Some(number) => ("WIN32", number.parse().ok()?),
-                None => ("HRESULT", u32::from_str_radix(message.strip_prefix("HRESULT 0x")?, 16).ok()?),
+                None => (
+                    "HRESULT",
+                    u32::from_str_radix(message.strip_prefix("HRESULT 0x")?, 16).ok()?,
+                ),
             };
             of_kind(kind, code)
         };
-        let code = code.filter(|code| code.0 != 0).or_else(from_message).filter(|code| code.0 != 0)?;
+        let code = code
+            .filter(|code| code.0 != 0)
+            .or_else(from_message)
+            .filter(|code| code.0 != 0)?;
         let is_of_rpc = [OsError::RPC_SERVER_UNAVAILABLE, OsError::RPC_CALL_FAILED].contains(&code);
-        Some(if is_of_rpc { OsError(0x8007_0000 | code.0) } else { code })
+        Some(if is_of_rpc {
+            OsError(0x8007_0000 | code.0)
+        } else {
+            code
+        })
     }
 
     /// Returns the boolean property `name`.
@@ -152,8 +166,18 @@ pub struct MethodCall<'a> {
 
 impl<'a> MethodCall<'a> {
     /// Returns a call of `method` of the object or class at `path`.
-    pub fn new(namespace: Namespace, path: &'a str, method: &'a str, arguments: &'a [(&'a str, Value)]) -> Self {
-        Self { namespace, path, method, arguments }
+    pub fn new(
+        namespace: Namespace,
+        path: &'a str,
+        method: &'a str,
+        arguments: &'a [(&'a str, Value)],
+    ) -> Self {
+        Self {
+            namespace,
+            path,
+            method,
+            arguments,
+        }
     }
 }
 
@@ -214,38 +238,82 @@ mod tests {
     use crate::OsError;
 
     fn posted(properties: &[(&str, Value)]) -> Option<OsError> {
-        let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        Instance { path: String::new(), properties }.posted_code()
+        let properties = properties
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        Instance {
+            path: String::new(),
+            properties,
+        }
+        .posted_code()
     }
 
     #[test]
     fn a_posted_error_has_its_code_by_type_or_in_the_id_of_its_message() {
         let text = |text: &str| Value::Text(text.to_owned());
-        let typed = |kind: &str, code: u32| posted(&[("error_Type", text(kind)), ("error_Code", Value::U32(code))]);
-        assert_eq!(typed("Win32", 1219), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
-        assert_eq!(typed("HRESULT", 0x8007_04c3), Some(OsError::SESSION_CREDENTIAL_CONFLICT));
-        assert_eq!(typed("HRESULT", 0x8004_1010), Some(OsError::WBEM_INVALID_CLASS));
-        assert_eq!((typed("MI", 1), typed("Win32", 0)), (None, None), "not a code of Windows");
+        let typed = |kind: &str, code: u32| {
+            posted(&[("error_Type", text(kind)), ("error_Code", Value::U32(code))])
+        };
+        assert_eq!(
+            typed("Win32", 1219),
+            Some(OsError::SESSION_CREDENTIAL_CONFLICT)
+        );
+        assert_eq!(
+            typed("HRESULT", 0x8007_04c3),
+            Some(OsError::SESSION_CREDENTIAL_CONFLICT)
+        );
+        assert_eq!(
+            typed("HRESULT", 0x8004_1010),
+            Some(OsError::WBEM_INVALID_CLASS)
+        );
+        assert_eq!(
+            (typed("MI", 1), typed("Win32", 0)),
+            (None, None),
+            "not a code of Windows"
+        );
         for (kind, code) in [("Win32", 1722), ("HRESULT", 0x8007_06ba)] {
-            assert_eq!(typed(kind, code), Some(OsError(0x8007_06ba)), "the connection to WMI has not broken");
+            assert_eq!(
+                typed(kind, code),
+                Some(OsError(0x8007_06ba)),
+                "the connection to WMI has not broken"
+            );
         }
-        for (id, code) in
-            [("Windows System Error 53", 53), ("HRESULT 0x80070056", 86), ("HRESULT 0x80041001", 0x8004_1001)]
-        {
-            assert_eq!(posted(&[("MessageID", text(id))]), Some(OsError(code)), "{id}");
-            let other = [("MessageID", text(id)), ("error_Type", text("MI")), ("error_Code", Value::U32(1))];
+        for (id, code) in [
+            ("Windows System Error 53", 53),
+            ("HRESULT 0x80070056", 86),
+            ("HRESULT 0x80041001", 0x8004_1001),
+        ] {
+            assert_eq!(
+                posted(&[("MessageID", text(id))]),
+                Some(OsError(code)),
+                "{id}"
+            );
+            let other = [
+                ("MessageID", text(id)),
+                ("error_Type", text("MI")),
+                ("error_Code", Value::U32(1)),
+            ];
             assert_eq!(posted(&other), Some(OsError(code)), "{id}");
         }
-        for id in
-            ["", "MI RESULT 1", "Windows System Error", "Windows System Error 0", "HRESULT 0x", "HRESULT 0xfffffffff"]
-        {
+        for id in [
+            "",
+            "MI RESULT 1",
+            "Windows System Error",
+            "Windows System Error 0",
+            "HRESULT 0x",
+            "HRESULT 0xfffffffff",
+        ] {
             assert_eq!(posted(&[("MessageID", text(id))]), None, "{id}");
         }
     }
 
     #[test]
     fn a_path_begins_with_its_class() {
-        assert_eq!(class_of(r#"MSFT_Disk.ObjectId="{1}\\\\NODE\\root/x:MSFT_Disk.y=""#), "MSFT_Disk");
+        assert_eq!(
+            class_of(r#"MSFT_Disk.ObjectId="{1}\\\\NODE\\root/x:MSFT_Disk.y=""#),
+            "MSFT_Disk"
+        );
         assert_eq!(class_of("MSFT_StorageSetting=@"), "MSFT_StorageSetting");
         assert_eq!(class_of("MSFT_SmbGlobalMapping"), "MSFT_SmbGlobalMapping");
     }

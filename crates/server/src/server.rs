@@ -57,10 +57,16 @@ impl Server {
         let mut acceptors = JoinSet::new();
         let draining = DrainAtDrop(&self.state.connections);
         self.state.readiness.begin(endpoints.len());
-        for Endpoint { spec, listener, services } in endpoints {
+        for Endpoint {
+            spec,
+            listener,
+            services,
+        } in endpoints
+        {
             let router = Arc::new(Router::new(&spec, services, &self.metrics));
             let state = Arc::clone(&self.state);
-            let acceptor = Acceptor::new(state, router, phase.subscribe(), open_connections.clone());
+            let acceptor =
+                Acceptor::new(state, router, phase.subscribe(), open_connections.clone());
             acceptors.spawn(acceptor.run(listener));
         }
         // Dropping the set ends the task.
@@ -73,7 +79,11 @@ impl Server {
 
         let calls = self.state.open_calls.len();
         let operations = self.state.executor.running();
-        tracing::info!(calls, operations, "draining: no new connections, and running calls finish");
+        tracing::info!(
+            calls,
+            operations,
+            "draining: no new connections, and running calls finish"
+        );
         self.state.readiness.drain();
         // A tracker can be waited for only once it is closed. A closed one still counts.
         self.state.open_calls.close();
@@ -87,19 +97,30 @@ impl Server {
         drop(end);
         phase.send_replace(Phase::Closed);
         open_connections.wait().await;
-        Unfinished { calls, operations: self.state.executor.running() }
+        Unfinished {
+            calls,
+            operations: self.state.executor.running(),
+        }
     }
 
     /// Waits until no call and no operation runs, at most for the drain time, and then until the
     /// clients have read their responses.
     async fn wait_until_idle(&self, open_connections: &TaskTracker) {
-        let ServerState { limits, executor, open_calls, .. } = &*self.state;
+        let ServerState {
+            limits,
+            executor,
+            open_calls,
+            ..
+        } = &*self.state;
         let began = Instant::now();
         let work_ended = async || {
             open_calls.wait().await;
             executor.idle().await;
         };
-        while timeout(limits.drain.saturating_sub(began.elapsed()), work_ended()).await.is_ok() {
+        while timeout(limits.drain.saturating_sub(began.elapsed()), work_ended())
+            .await
+            .is_ok()
+        {
             let all_closed = timeout(GOAWAY_GRACE, open_connections.wait()).await.is_ok();
             // A client may have sent another call before it read the GOAWAY frame.
             if all_closed || (open_calls.is_empty() && executor.running() == 0) {
@@ -145,12 +166,18 @@ mod tests {
     // In a container, the process is ended one second after the drain time of the manifests.
     #[tokio::test(start_paused = true)]
     async fn a_drain_that_a_call_outlasts_takes_the_drain_time_and_no_longer() {
-        let server = server(Limits { drain: Duration::from_secs(4), ..Limits::default() });
+        let server = server(Limits {
+            drain: Duration::from_secs(4),
+            ..Limits::default()
+        });
         let _call = server.state.open_calls.token();
-        let (_dialer, listener) = memory::endpoint(Location::NamedPipes.address("csi-proxy-disk-v1"));
+        let (_dialer, listener) =
+            memory::endpoint(Location::NamedPipes.address("csi-proxy-disk-v1"));
         let spec = EndpointSpec::of(&[Group::Disk], false).remove(0);
         let began = Instant::now();
-        let unfinished = server.serve(vec![Endpoint::new(spec, listener)], ready(())).await;
+        let unfinished = server
+            .serve(vec![Endpoint::new(spec, listener)], ready(()))
+            .await;
         assert_eq!((unfinished.calls, began.elapsed().as_secs()), (1, 4));
     }
 
@@ -162,7 +189,10 @@ mod tests {
         let (dialer, listener) = memory::endpoint(location.address("csi-proxy-disk-v1"));
         let spec = EndpointSpec::of(&[Group::Disk], false).remove(0);
         let mut client = dialer.connect().expect("the endpoint exists");
-        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("there is room");
+        client
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+            .await
+            .expect("there is room");
         tokio::select! {
             _ = server.serve(vec![Endpoint::new(spec, listener)], pending()) => {}
             settings = client.read_u8() => drop(settings.expect("the connection is served")),

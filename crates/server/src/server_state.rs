@@ -95,6 +95,8 @@ impl ServerState {
 
 impl fmt::Debug for ServerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerState").field("connections", &self.connections.counts()).finish_non_exhaustive()
+        f.debug_struct("ServerState")
+            .field("connections", &self.connections.counts())
+            .finish_non_exhaustive()
     }
 }

@@ -145,17 +145,31 @@ impl Metrics {
     /// Returns the status of the server now.
     pub fn status(&self) -> Status {
         let state = self.state();
-        let Activity { requests, pools, locks } = state.executor.activity();
+        let Activity {
+            requests,
+            pools,
+            locks,
+        } = state.executor.activity();
         let now = state.since_start(Instant::now());
         let counts = state.connections.counts();
-        let running = requests.into_iter().map(|request| RunningCall::new(request, now));
-        let waiting = state.connections.waiting_calls().into_iter().map(|call| RunningCall::waiting(call, now));
+        let running = requests
+            .into_iter()
+            .map(|request| RunningCall::new(request, now));
+        let waiting = state
+            .connections
+            .waiting_calls()
+            .into_iter()
+            .map(|call| RunningCall::waiting(call, now));
         Status {
             calls: running.chain(waiting).collect(),
             pools: pools.into_iter().map(Pool::from).collect(),
             locks: locks.into_iter().map(Lock::from).collect(),
             counts: Counts {
-                connections: counts.busy + counts.idle + counts.leaving + counts.silent + counts.unused,
+                connections: counts.busy
+                    + counts.idle
+                    + counts.leaving
+                    + counts.silent
+                    + counts.unused,
                 in_flight: counts.calls,
                 in_transfer: counts.transferring(),
                 waiting_for_slot: counts.waiting,
@@ -169,7 +183,13 @@ impl Metrics {
 
 impl RunningCall {
     pub(crate) fn new(request: ActiveRequest, now: Duration) -> Self {
-        let ActiveRequest { call, operation, description, has_caller, state } = request;
+        let ActiveRequest {
+            call,
+            operation,
+            description,
+            has_caller,
+            state,
+        } = request;
         Self {
             call: call.map(|call| call.number),
             rpc: call.map_or(operation, |call| call.label),
@@ -196,14 +216,39 @@ impl RunningCall {
 }
 
 impl From<PoolUse> for Pool {
-    fn from(PoolUse { pool, threads, busy, waiting, .. }: PoolUse) -> Self {
-        Self { name: pool.name(), threads, busy, waiting }
+    fn from(
+        PoolUse {
+            pool,
+            threads,
+            busy,
+            waiting,
+            ..
+        }: PoolUse,
+    ) -> Self {
+        Self {
+            name: pool.name(),
+            threads,
+            busy,
+            waiting,
+        }
     }
 }
 
 impl From<LockUse> for Lock {
-    fn from(LockUse { key, held_by, held_by_others, waiting }: LockUse) -> Self {
-        Self { key: key.to_string(), held_by, held_by_others, waiting }
+    fn from(
+        LockUse {
+            key,
+            held_by,
+            held_by_others,
+            waiting,
+        }: LockUse,
+    ) -> Self {
+        Self {
+            key: key.to_string(),
+            held_by,
+            held_by_others,
+            waiting,
+        }
     }
 }
 

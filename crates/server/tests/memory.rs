@@ -42,7 +42,10 @@ async fn read_responses(client: &mut Client, streams: &[u32]) {
     let mut ended = 0;
     while ended < streams.len() {
         let frame = client.read().await;
-        assert!(frame.kind != HEADERS || !frame.payload.is_empty(), "a response has headers");
+        assert!(
+            frame.kind != HEADERS || !frame.payload.is_empty(),
+            "a response has headers"
+        );
         ended += usize::from(matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0);
     }
 }
@@ -50,9 +53,15 @@ async fn read_responses(client: &mut Client, streams: &[u32]) {
 /// Returns how many calls have been handled.
 fn handled(daemon: &Daemon) -> usize {
     let metrics = daemon.server.metrics().render();
-    let mut lines =
-        metrics.lines().filter(|line| line.starts_with("grpc_server_handled_total") && line.contains(CALLS));
-    lines.next().map_or(0, |line| line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number"))
+    let mut lines = metrics
+        .lines()
+        .filter(|line| line.starts_with("grpc_server_handled_total") && line.contains(CALLS));
+    lines.next().map_or(0, |line| {
+        line.rsplit(' ')
+            .next()
+            .and_then(|count| count.parse().ok())
+            .expect("a number")
+    })
 }
 
 /// Opens a connection and makes it as large as it can become: with as many calls at once as it may
@@ -86,7 +95,10 @@ async fn grown(daemon: &Daemon) -> Client {
 
 async fn used_once(daemon: &Daemon) -> Client {
     let mut client = Client::new(daemon.stream(PIPE).await).await;
-    client.call(LIST_DISK_IDS, b"x").await.expect("it is answered");
+    client
+        .call(LIST_DISK_IDS, b"x")
+        .await
+        .expect("it is answered");
     until(|| daemon.server.connections().counts().calls == 0).await;
     client
 }
@@ -117,8 +129,15 @@ async fn with_paths(daemon: &Daemon) -> Client {
     for call in 0..120_u8 {
         let (stream, mut block) = client.head(LIST_DISK_IDS, b"x", "1H");
         // In place of the path, one that is added to the header table.
-        let path = block.windows(5).position(|name| name == b":path").expect("a path") - 2;
-        block.splice(path..path + 8 + LIST_DISK_IDS.len(), [0x44, 2, b'/', b'!' + call % 90]);
+        let path = block
+            .windows(5)
+            .position(|name| name == b":path")
+            .expect("a path")
+            - 2;
+        block.splice(
+            path..path + 8 + LIST_DISK_IDS.len(),
+            [0x44, 2, b'/', b'!' + call % 90],
+        );
         // A field that fills the block.
         block.extend(b"\x00\x01z\x7f\x99\xf1\x01");
         block.resize(block.len() + 31_000, b'y');
@@ -139,7 +158,12 @@ async fn unfinished(daemon: &Daemon) -> Client {
 }
 
 /// Asserts how much memory `COUNT` connections hold.
-async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl AsyncFn(&Daemon) -> Client) {
+async fn assert_held(
+    what: &str,
+    maximum: usize,
+    minimum: usize,
+    open: impl AsyncFn(&Daemon) -> Client,
+) {
     const COUNT: usize = 8;
     let sim = os_sim::node().build();
     let daemon = Daemon::on(&sim);
@@ -167,8 +191,15 @@ async fn assert_held(what: &str, maximum: usize, minimum: usize, open: impl Asyn
 async fn assert_total() {
     const OPEN: usize = 8;
     let sim = os_sim::node().build();
-    let limits = Limits { connections: OPEN, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let limits = Limits {
+        connections: OPEN,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&sim);
     drop(grown(&daemon).await);
     until(|| daemon.server.connections().open() == 0).await;
     let before = MEMORY.current_usage();
@@ -181,7 +212,10 @@ async fn assert_total() {
     let held = MEMORY.current_usage().saturating_sub(before);
     println!("all: {held} bytes");
     assert!(held <= OPEN * ANY, "{held} bytes");
-    assert!(held >= OPEN * ORDINARY, "the connections that are left have grown: {held} bytes");
+    assert!(
+        held >= OPEN * ORDINARY,
+        "the connections that are left have grown: {held} bytes"
+    );
 }
 
 #[tokio::test]
@@ -190,6 +224,12 @@ async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
     assert_held("used often", OFTEN, 1, used_often).await;
     assert_held("grown", ANY, 1, grown).await;
     assert_held("with paths in its header table", ANY, 1, with_paths).await;
-    assert_held("with an unfinished header block", UNFINISHED, 32 * KIB, unfinished).await;
+    assert_held(
+        "with an unfinished header block",
+        UNFINISHED,
+        32 * KIB,
+        unfinished,
+    )
+    .await;
     assert_total().await;
 }

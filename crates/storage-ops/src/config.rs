@@ -143,12 +143,16 @@ impl Config {
 
     /// Checks that the file system of new volumes can have their allocation unit size.
     pub fn check_allocation_unit(&self) -> OperationResult<()> {
-        let (name, size) = (self.new_file_system(), self.format_allocation_unit.unwrap_or(4096));
+        let (name, size) = (
+            self.new_file_system(),
+            self.format_allocation_unit.unwrap_or(4096),
+        );
         let is_possible = match self.format_file_system {
             NewFileSystem::Ntfs => size.is_power_of_two() && (512..=2 << 20).contains(&size),
             NewFileSystem::ReFs => [4096, 65536].contains(&size),
         };
-        let refusal = || OperationError::invalid(format!("{name} has no allocation units of {size} bytes"));
+        let refusal =
+            || OperationError::invalid(format!("{name} has no allocation units of {size} bytes"));
         is_possible.then_some(()).ok_or_else(refusal)
     }
 }

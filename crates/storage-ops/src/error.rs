@@ -63,7 +63,11 @@ pub type OperationResult<T> = std::result::Result<T, OperationError>;
 impl OperationError {
     /// Creates an error without a Windows code.
     pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
-        Self { kind, reason: reason.into(), code: None }
+        Self {
+            kind,
+            reason: reason.into(),
+            code: None,
+        }
     }
 
     pub(crate) fn too_many_reruns(runs: usize) -> Self {
@@ -73,7 +77,10 @@ impl OperationError {
     }
 
     pub(crate) fn cancelled() -> Self {
-        Self::new(Kind::Cancelled, "the caller cancelled before anything was changed")
+        Self::new(
+            Kind::Cancelled,
+            "the caller cancelled before anything was changed",
+        )
     }
 
     /// Converts the error to that of a request for `operation` that could not be parsed.
@@ -102,7 +109,10 @@ impl OperationError {
     /// Creates the error of an operation on `object` that the administrator's list in `flag` does
     /// not allow.
     pub(crate) fn not_listed(flag: &str, object: impl fmt::Display) -> Self {
-        Self::new(Kind::PermissionDenied, format!("csi-proxy's flag {flag} does not list {object}"))
+        Self::new(
+            Kind::PermissionDenied,
+            format!("csi-proxy's flag {flag} does not list {object}"),
+        )
     }
 
     pub(crate) fn with_kind(self, kind: Kind) -> Self {
@@ -135,7 +145,11 @@ impl Error {
     /// Creates the error of `operation`. `description` is the phrase that follows "cannot"; it is
     /// empty for a request that could not be parsed.
     pub(crate) fn new(operation: &'static str, description: String, error: OperationError) -> Self {
-        Self { operation, description, cause: error }
+        Self {
+            operation,
+            description,
+            cause: error,
+        }
     }
 
     /// Returns the kind of the error.
@@ -183,7 +197,10 @@ mod tests {
     fn a_quoted_path_reads_as_it_was_sent_and_hides_no_character() {
         assert_eq!(quoted(r"C:\a\\b c"), r#""C:\a\\b c""#);
         assert_eq!(quoted("it's é"), "\"it's é\"");
-        assert_eq!(quoted("a\"b\n\0\u{202e}"), "\"a\\\"b\\u{a}\\u{0}\\u{202e}\"");
+        assert_eq!(
+            quoted("a\"b\n\0\u{202e}"),
+            "\"a\\\"b\\u{a}\\u{0}\\u{202e}\""
+        );
         assert_eq!(quoted(&"x".repeat(200)).len(), 82);
     }
 }

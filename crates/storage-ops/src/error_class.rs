@@ -12,11 +12,13 @@ use os::OsError;
 use crate::error::{Kind, OperationError};
 
 use ErrorClass::{
-    BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted, MediumFailed, NotInstalled,
-    NotStarted, OutcomeUnknown, ServerUnreachable, TargetInvalid, TargetMissing, Unreadable, Unsupported,
-    UnsupportedOrInvalid, VolumeChanging,
+    BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted,
+    MediumFailed, NotInstalled, NotStarted, OutcomeUnknown, ServerUnreachable, TargetInvalid,
+    TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
 };
-use Kind::{AlreadyExists, Busy, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied};
+use Kind::{
+    AlreadyExists, Busy, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied,
+};
 
 /// A set of codes that operations react to in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,37 +99,93 @@ struct Row {
 }
 
 const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
-    Row { code, kind, classes }
+    Row {
+        code,
+        kind,
+        classes,
+    }
 }
 
 /// The codes that operations distinguish, in the order of the pages on which Microsoft documents
 /// them.
 const TABLE: &[Row] = &[
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499->
-    row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
-    row(OsError::FILE_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing]),
-    row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
-    row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable, VolumeChanging]),
+    row(
+        OsError::INVALID_FUNCTION,
+        Internal,
+        &[Unsupported, UnsupportedOrInvalid],
+    ),
+    row(
+        OsError::FILE_NOT_FOUND,
+        NotFound,
+        &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing],
+    ),
+    row(
+        OsError::PATH_NOT_FOUND,
+        NotFound,
+        &[DeviceRemoved, TargetMissing, DirectoryMissing],
+    ),
+    row(
+        OsError::ACCESS_DENIED,
+        PermissionDenied,
+        &[Unreadable, VolumeChanging],
+    ),
     row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
-    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable, VolumeChanging]),
-    row(OsError::CRC, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(
+        OsError::NOT_READY,
+        FailedPrecondition,
+        &[Unreadable, VolumeChanging],
+    ),
+    row(
+        OsError::CRC,
+        FailedPrecondition,
+        &[MediumFailed, Unreadable],
+    ),
     row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
     row(OsError(30), FailedPrecondition, &[MediumFailed, Unreadable]), // ERROR_READ_FAULT
     row(OsError::GEN_FAILURE, Internal, &[Unreadable]),
-    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable, VolumeChanging]),
+    row(
+        OsError::SHARING_VIOLATION,
+        FailedPrecondition,
+        &[Unreadable, VolumeChanging],
+    ),
     row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
-    row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
+    row(
+        OsError::NOT_SUPPORTED,
+        FailedPrecondition,
+        &[Unsupported, UnsupportedOrInvalid],
+    ),
     row(OsError(51), FailedPrecondition, &[ServerUnreachable]), // ERROR_REM_NOT_LIST
-    row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing, ServerUnreachable]),
-    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing, ServerUnreachable]),
+    row(
+        OsError::BAD_NETPATH,
+        FailedPrecondition,
+        &[TargetMissing, ServerUnreachable],
+    ),
+    row(
+        OsError::DEV_NOT_EXIST,
+        NotFound,
+        &[DeviceRemoved, TargetMissing, ServerUnreachable],
+    ),
     row(OsError(59), FailedPrecondition, &[ServerUnreachable]), // ERROR_UNEXP_NET_ERR
     row(OsError(64), FailedPrecondition, &[ServerUnreachable]), // ERROR_NETNAME_DELETED
     row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing]),
     row(OsError(71), FailedPrecondition, &[ServerUnreachable]), // ERROR_REQ_NOT_ACCEP
-    row(OsError::INVALID_PASSWORD, PermissionDenied, &[CredentialsRefused]),
-    row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
+    row(
+        OsError::INVALID_PASSWORD,
+        PermissionDenied,
+        &[CredentialsRefused],
+    ),
+    row(
+        OsError::INVALID_PARAMETER,
+        Internal,
+        &[UnsupportedOrInvalid],
+    ),
     row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[MediumFailed, Unreadable, ServerUnreachable]),
+    row(
+        OsError::SEM_TIMEOUT,
+        FailedPrecondition,
+        &[MediumFailed, Unreadable, ServerUnreachable],
+    ),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
     row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
@@ -136,8 +194,16 @@ const TABLE: &[Row] = &[
     row(OsError::FILENAME_EXCED_RANGE, InvalidArgument, &[]),
     row(OsError::MORE_DATA, Internal, &[BufferTooSmall]),
     row(OsError::DIRECTORY, FailedPrecondition, &[]),
-    row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
-    row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(
+        OsError::DELETE_PENDING,
+        NotFound,
+        &[TargetMissing, EntryDeleted],
+    ),
+    row(
+        OsError::NO_SUCH_DEVICE,
+        NotFound,
+        &[DeviceRemoved, TargetMissing],
+    ),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--500-999->
     row(OsError::OPLOCK_BREAK_IN_PROGRESS, Busy, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
@@ -150,9 +216,21 @@ const TABLE: &[Row] = &[
     row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
     row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
     row(OsError(1110), Internal, &[VolumeChanging]), // ERROR_MEDIA_CHANGED
-    row(OsError::IO_DEVICE, FailedPrecondition, &[MediumFailed, Unreadable]),
-    row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
-    row(OsError::SESSION_CREDENTIAL_CONFLICT, FailedPrecondition, &[]),
+    row(
+        OsError::IO_DEVICE,
+        FailedPrecondition,
+        &[MediumFailed, Unreadable],
+    ),
+    row(
+        OsError::DEVICE_NOT_CONNECTED,
+        NotFound,
+        &[DeviceRemoved, TargetMissing],
+    ),
+    row(
+        OsError::SESSION_CREDENTIAL_CONFLICT,
+        FailedPrecondition,
+        &[],
+    ),
     row(OsError(1225), FailedPrecondition, &[ServerUnreachable]), // ERROR_CONNECTION_REFUSED
     row(OsError(1231), FailedPrecondition, &[ServerUnreachable]), // ERROR_NETWORK_UNREACHABLE
     row(OsError(1232), FailedPrecondition, &[ServerUnreachable]), // ERROR_HOST_UNREACHABLE
@@ -162,39 +240,83 @@ const TABLE: &[Row] = &[
     row(OsError(1311), FailedPrecondition, &[]), // ERROR_NO_LOGON_SERVERS
     row(OsError::NO_SUCH_LOGON_SESSION, FailedPrecondition, &[]),
     row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
-    row(OsError::LOGON_FAILURE, PermissionDenied, &[CredentialsRefused]),
-    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[CredentialsRefused]),
+    row(
+        OsError::LOGON_FAILURE,
+        PermissionDenied,
+        &[CredentialsRefused],
+    ),
+    row(
+        OsError::ACCOUNT_RESTRICTION,
+        PermissionDenied,
+        &[CredentialsRefused],
+    ),
     row(OsError(1328), PermissionDenied, &[CredentialsRefused]), // ERROR_INVALID_LOGON_HOURS
     row(OsError(1329), PermissionDenied, &[CredentialsRefused]), // ERROR_INVALID_WORKSTATION
     row(OsError(1330), PermissionDenied, &[CredentialsRefused]), // ERROR_PASSWORD_EXPIRED
     row(OsError(1331), PermissionDenied, &[CredentialsRefused]), // ERROR_ACCOUNT_DISABLED
-    row(OsError::FILE_CORRUPT, FailedPrecondition, &[MediumFailed, Unreadable]),
-    row(OsError(1393), FailedPrecondition, &[MediumFailed, Unreadable]), // ERROR_DISK_CORRUPT
-    row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(
+        OsError::FILE_CORRUPT,
+        FailedPrecondition,
+        &[MediumFailed, Unreadable],
+    ),
+    row(
+        OsError(1393),
+        FailedPrecondition,
+        &[MediumFailed, Unreadable],
+    ), // ERROR_DISK_CORRUPT
+    row(
+        OsError::DEVICE_REMOVED,
+        NotFound,
+        &[DeviceRemoved, TargetMissing],
+    ),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
     row(OsError::RPC_SERVER_UNAVAILABLE, Internal, &[OutcomeUnknown]),
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
     row(OsError(1907), PermissionDenied, &[CredentialsRefused]), // ERROR_PASSWORD_MUST_CHANGE
     row(OsError(1909), PermissionDenied, &[CredentialsRefused]), // ERROR_ACCOUNT_LOCKED_OUT
     row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
-    row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
+    row(
+        OsError::CANT_RESOLVE_FILENAME,
+        FailedPrecondition,
+        &[TargetMissing],
+    ),
     row(OsError::OPEN_FILES, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
     row(OsError::NOT_A_REPARSE_POINT, FailedPrecondition, &[]),
-    row(OsError::INVALID_REPARSE_DATA, FailedPrecondition, &[TargetInvalid]),
+    row(
+        OsError::INVALID_REPARSE_DATA,
+        FailedPrecondition,
+        &[TargetInvalid],
+    ),
     row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
     row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows/win32/com/com-error-codes-1> to 6
     row(OsError(0x8001_0007), Internal, &[OutcomeUnknown]), // RPC_E_SERVER_DIED
     row(OsError(0x8001_0108), Internal, &[OutcomeUnknown]), // RPC_E_DISCONNECTED
     row(OsError(0x8004_01fd), Internal, &[OutcomeUnknown]), // CO_E_OBJNOTCONNECTED
-    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(
+        OsError::FVE_LOCKED_VOLUME,
+        FailedPrecondition,
+        &[MediumFailed, Unreadable],
+    ),
     // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
     row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
-    row(OsError::WBEM_INVALID_NAMESPACE, FailedPrecondition, &[NotInstalled]),
-    row(OsError::WBEM_INVALID_CLASS, FailedPrecondition, &[NotInstalled]),
+    row(
+        OsError::WBEM_INVALID_NAMESPACE,
+        FailedPrecondition,
+        &[NotInstalled],
+    ),
+    row(
+        OsError::WBEM_INVALID_CLASS,
+        FailedPrecondition,
+        &[NotInstalled],
+    ),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
-    row(OsError::WBEM_INVALID_METHOD, FailedPrecondition, &[NotInstalled]),
+    row(
+        OsError::WBEM_INVALID_METHOD,
+        FailedPrecondition,
+        &[NotInstalled],
+    ),
     row(OsError::WBEM_CALL_CANCELLED, Internal, &[OutcomeUnknown]),
     row(OsError::WBEM_SHUTTING_DOWN, Internal, &[OutcomeUnknown]),
     // Codes of `os` itself.
@@ -214,7 +336,10 @@ fn kind(code: OsError) -> Kind {
 
 impl From<OsError> for OperationError {
     fn from(code: OsError) -> Self {
-        Self { code: Some(code), ..Self::new(kind(code), code.to_string()) }
+        Self {
+            code: Some(code),
+            ..Self::new(kind(code), code.to_string())
+        }
     }
 }
 
@@ -226,7 +351,10 @@ impl OperationError {
 
     /// Creates an error for `code`, with `context` in front of the description of the code.
     pub(crate) fn of(code: OsError, context: impl fmt::Display) -> Self {
-        Self { code: Some(code), ..Self::new(kind(code), format!("{context}: {code}")) }
+        Self {
+            code: Some(code),
+            ..Self::new(kind(code), format!("{context}: {code}"))
+        }
     }
 }
 
@@ -246,7 +374,10 @@ mod tests {
             (ErrorClass::TargetMissing, &[OsError::NOT_READY]),
             (ErrorClass::EntryDeleted, &[OsError::PATH_NOT_FOUND]),
             (ErrorClass::ServerUnreachable, &[OsError::BAD_NET_NAME]),
-            (ErrorClass::OutcomeUnknown, &[OsError(1727), OsError(0x8001_0012)]),
+            (
+                ErrorClass::OutcomeUnknown,
+                &[OsError(1727), OsError(0x8001_0012)],
+            ),
         ] {
             assert!(codes.iter().all(|code| !class.contains(*code)), "{class:?}");
         }

@@ -29,7 +29,9 @@ use tracing::Instrument as _;
 use crate::error::{Error, Kind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
-use crate::executor::progress::{Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting};
+use crate::executor::progress::{
+    Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting,
+};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::context::Commit;
@@ -107,7 +109,10 @@ impl<O: Operation> Mode<O> {
 impl<O: Operation> Job<O> {
     /// Returns the owner of its locks.
     fn owner(&self) -> Owner {
-        Owner { request: self.request, call: self.call }
+        Owner {
+            request: self.request,
+            call: self.call,
+        }
     }
 
     /// Cancels the job if every caller has cancelled and no change has begun, and moves it to
@@ -180,7 +185,10 @@ impl Executor {
     /// runtime, and one thread runs none.
     #[must_use]
     pub fn with_all_reads_inline(self) -> Self {
-        Self { all_reads_inline: true, ..self }
+        Self {
+            all_reads_inline: true,
+            ..self
+        }
     }
 
     /// Returns the node.
@@ -206,21 +214,38 @@ impl Executor {
         }
         let work = Arc::new(Tracked::new(operation));
         if O::COALESCE == Coalesce::Never {
-            let number = self.requests.add(requester.call, None, Arc::clone(&work) as _);
-            let mode = Mode::Read { _entry: Arc::new(self.entry(number)) };
-            let _waiting = Waiting { requests: &self.requests, number };
-            let result = self.run_in_pools(&work, requester, &mode, &self.no_locks).await;
-            let result = caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
+            let number = self
+                .requests
+                .add(requester.call, None, Arc::clone(&work) as _);
+            let mode = Mode::Read {
+                _entry: Arc::new(self.entry(number)),
+            };
+            let _waiting = Waiting {
+                requests: &self.requests,
+                number,
+            };
+            let result = self
+                .run_in_pools(&work, requester, &mode, &self.no_locks)
+                .await;
+            let result =
+                caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
             return conclude(&self.node, &work.operation, requester, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
         let _entry = begun.is_none().then(|| self.entry(number));
-        let _waiting = Waiting { requests: &self.requests, number };
+        let _waiting = Waiting {
+            requests: &self.requests,
+            number,
+        };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
             tokio::spawn(job.run().instrument(requester.span()));
         }
-        let result = receiver.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
+        let result = receiver
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|result| result.clone());
         result.unwrap_or_else(|| {
             let error = OperationError::new(
                 Kind::Internal,
@@ -231,7 +256,10 @@ impl Executor {
     }
 
     fn entry(&self, number: u64) -> Entry {
-        Entry { requests: Arc::clone(&self.requests), number }
+        Entry {
+            requests: Arc::clone(&self.requests),
+            number,
+        }
     }
 
     /// Returns the number of changes that are queued or running, including those whose callers have
@@ -243,7 +271,11 @@ impl Executor {
     /// Waits until no change is queued or running.
     pub async fn idle(&self) {
         // The wait fails only without a sender, and `self` has one.
-        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
+        let _ = self
+            .running
+            .subscribe()
+            .wait_for(|running| *running == 0)
+            .await;
     }
 
     /// Joins an equal job, or registers a new job that the caller has to run. Also returns the
@@ -262,17 +294,33 @@ impl Executor {
             .filter_map(|job| job.downcast_ref::<Job<O>>())
             .filter(|job| job.work.operation == work.operation);
         if let Some((receiver, job)) = equal.find_map(|job| Some((job.join()?, job))) {
-            let number = self.requests.add(call, Some(job.request), Arc::clone(&job.work) as _);
+            let number = self
+                .requests
+                .add(call, Some(job.request), Arc::clone(&job.work) as _);
             return (receiver, number, None);
         }
         let (result, receiver) = watch::channel(None);
         let request = self.requests.add(call, None, Arc::clone(&work) as _);
         let call = call.map(|call| call.number);
-        let job = Arc::new(Job { work, request, client, call, phase: Mutex::new(Phase::Queued), result });
+        let job = Arc::new(Job {
+            work,
+            request,
+            client,
+            call,
+            phase: Mutex::new(Phase::Queued),
+            result,
+        });
         self.running.send_modify(|running| *running += 1);
         let registered = Arc::clone(&job) as Arc<dyn Any + Send + Sync>;
         jobs.entry(key).or_default().push(registered);
-        (receiver, request, Some(RegisteredJob { executor: Arc::clone(self), job }))
+        (
+            receiver,
+            request,
+            Some(RegisteredJob {
+                executor: Arc::clone(self),
+                job,
+            }),
+        )
     }
 
     /// Runs the job, and stores in `held` the locks under which its result was produced.
@@ -291,21 +339,36 @@ impl Executor {
 
     /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the
     /// job must be run again.
-    async fn run_locked<O: Operation>(&self, job: &Arc<Job<O>>, held: &mut Option<Arc<Guard>>) -> RunResult<O::Output> {
+    async fn run_locked<O: Operation>(
+        &self,
+        job: &Arc<Job<O>>,
+        held: &mut Option<Arc<Guard>>,
+    ) -> RunResult<O::Output> {
         let keys = self.lock_keys(job).await?;
         let guard = Arc::new(self.lock(job, keys).await?);
-        let requester = Requester { client: job.client, ..Requester::default() };
-        let result = self.run_in_pools(&job.work, requester, &Mode::Change(Arc::clone(job)), &guard).await;
+        let requester = Requester {
+            client: job.client,
+            ..Requester::default()
+        };
+        let result = self
+            .run_in_pools(&job.work, requester, &Mode::Change(Arc::clone(job)), &guard)
+            .await;
         if !matches!(result, Err(Stop::Rerun(_))) {
             *held = Some(guard);
         }
         result
     }
 
-    async fn lock<O: Operation>(&self, job: &Arc<Job<O>>, keys: Vec<LockKey>) -> OperationResult<Guard> {
+    async fn lock<O: Operation>(
+        &self,
+        job: &Arc<Job<O>>,
+        keys: Vec<LockKey>,
+    ) -> OperationResult<Guard> {
         let mut locks = self.node.locks.acquire_for(job.owner(), keys);
         job.work.enters(Stage::WaitingForLocks(locks.number()));
-        if let Poll::Ready(guard) = Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop())) {
+        if let Poll::Ready(guard) =
+            Pin::new(&mut locks).poll(&mut Context::from_waker(Waker::noop()))
+        {
             return Ok(guard);
         }
         let clock = self.node.host.clock();
@@ -322,8 +385,15 @@ impl Executor {
         if !O::RESOLVES_LOCKS {
             return job.work.operation.lock_keys(&self.node);
         }
-        let holder = Holder { resource: job.work.operation.resource(), client: job.client, is_exempt: false };
-        job.work.enters(Stage::WaitingForThread { pool: O::POOL, is_exempt: false });
+        let holder = Holder {
+            resource: job.work.operation.resource(),
+            client: job.client,
+            is_exempt: false,
+        };
+        job.work.enters(Stage::WaitingForThread {
+            pool: O::POOL,
+            is_exempt: false,
+        });
         let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
         job.work.enters(Stage::Running(O::POOL));
         let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
@@ -340,12 +410,14 @@ impl Executor {
         guard: &Arc<Guard>,
     ) -> RunResult<O::Output> {
         let operation = &work.operation;
-        let (mut pool, mut pools, mut resource) = (O::POOL, PoolSet::default(), operation.resource());
+        let (mut pool, mut pools, mut resource) =
+            (O::POOL, PoolSet::default(), operation.resource());
         loop {
             pools = pools.with(pool);
             let job = mode.job().cloned();
             let is_read = job.is_none();
-            let commit = job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
+            let commit =
+                job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools));
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
@@ -353,10 +425,18 @@ impl Executor {
                 work.enters(Stage::Running(pool));
                 catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
             } else {
-                let holder = Holder { resource: resource.clone(), client: requester.client, is_exempt: false };
+                let holder = Holder {
+                    resource: resource.clone(),
+                    client: requester.client,
+                    is_exempt: false,
+                };
                 // Boxed, because this halves the size of the future of a read that needs no other
                 // thread.
-                Box::pin(self.run_on_thread(pool, holder, work, mode, ctx).instrument(requester.span())).await
+                Box::pin(
+                    self.run_on_thread(pool, holder, work, mode, ctx)
+                        .instrument(requester.span()),
+                )
+                .await
             };
             match result {
                 Err(Stop::Rerun(Rerun::InPool(other, of))) => {
@@ -377,9 +457,17 @@ impl Executor {
         ctx: OperationContext,
     ) -> RunResult<O::Output> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
-        let is_exempt = mode.job().is_some_and(|job| *lock(&job.phase) == Phase::Changing);
+        let is_exempt = mode
+            .job()
+            .is_some_and(|job| *lock(&job.phase) == Phase::Changing);
         work.enters(Stage::WaitingForThread { pool, is_exempt });
-        let wait = self.pools.thread(pool, Holder { is_exempt, ..holder });
+        let wait = self.pools.thread(
+            pool,
+            Holder {
+                is_exempt,
+                ..holder
+            },
+        );
         let thread = match mode.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
@@ -388,7 +476,10 @@ impl Executor {
         let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
         let body = move || {
             // The closure owns `mode`, and so the entry of a read stays until the read ends.
-            if mode.job().is_some_and(|job| !job.advance(Some(Phase::Reading))) {
+            if mode
+                .job()
+                .is_some_and(|job| !job.advance(Some(Phase::Reading)))
+            {
                 return Err(OperationError::cancelled().into());
             }
             work.operation.run(Run::new(&node, &ctx))
@@ -400,7 +491,9 @@ impl Executor {
         self.requests.remove(job.request);
         let key = key_of(&job.work.operation);
         let mut jobs = lock(&self.jobs);
-        let Some(equal) = jobs.get_mut(&key) else { return };
+        let Some(equal) = jobs.get_mut(&key) else {
+            return;
+        };
         equal.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(job)));
         if equal.is_empty() {
             jobs.remove(&key);
@@ -430,7 +523,12 @@ impl<O: Operation> RegisteredJob<O> {
 
     fn publish(&self, result: OperationResult<O::Output>) {
         self.executor.node.locks.end(self.job.owner());
-        let result = conclude(&self.executor.node, &self.job.work.operation, Requester::default(), result);
+        let result = conclude(
+            &self.executor.node,
+            &self.job.work.operation,
+            Requester::default(),
+            result,
+        );
         self.job.result.send_replace(Some(result));
     }
 }
@@ -492,7 +590,10 @@ mod tests {
         let executor = Arc::new(Executor::new(Arc::new(node)));
         for _ in 0..2 {
             let (one, other) = tokio::join!(executor.run(Defective), executor.run(Defective));
-            assert_eq!([one, other].map(|result| result.unwrap_err().kind()), [Kind::Internal; 2]);
+            assert_eq!(
+                [one, other].map(|result| result.unwrap_err().kind()),
+                [Kind::Internal; 2]
+            );
         }
         executor.idle().await;
         assert_eq!(executor.running(), 0);

@@ -60,7 +60,8 @@ impl Host {
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
-        self.device_queries.query_each(&self.os, longest, targets, query)
+        self.device_queries
+            .query_each(&self.os, longest, targets, query)
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

@@ -10,14 +10,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use os::abi::{DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor};
+use os::abi::{
+    DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor,
+};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 
 use crate::config::Config;
 pub use crate::devices::Partition;
 use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
 use crate::devices::reparse_point::win32_name;
-use crate::devices::{Disk, FileSystem, Link, buffer, disk_identifiers, file_system, smbios, volume};
+use crate::devices::{
+    Disk, FileSystem, Link, buffer, disk_identifiers, file_system, smbios, volume,
+};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::host::{Device, Host};
@@ -122,8 +126,12 @@ pub struct SearchLimits {
 
 impl DiskReadings {
     fn of(disk: &Disk) -> Self {
-        let attributes =
-            disk.attributes().map(|bits| (bits & DiskAttributes::OFFLINE != 0, bits & DiskAttributes::READ_ONLY != 0));
+        let attributes = disk.attributes().map(|bits| {
+            (
+                bits & DiskAttributes::OFFLINE != 0,
+                bits & DiskAttributes::READ_ONLY != 0,
+            )
+        });
         Self {
             number: disk.number,
             attributes: attributes.map_err(Into::into),
@@ -140,13 +148,26 @@ impl VolumeReadings {
         let os = host.os();
         let space = file_system::stats(os, id).map(|stats| (stats.total, stats.total - stats.used));
         let extents = volume::extents_of(os, id);
-        let disks = extents.map(|extents| extents.iter().map(|extent| DiskNumber(extent.disk_number)).collect());
+        let disks = extents.map(|extents| {
+            extents
+                .iter()
+                .map(|extent| DiskNumber(extent.disk_number))
+                .collect()
+        });
         let opened = volume::open(os, id, &volume::OPEN_FOR_READ);
         let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
         let formatted = detect(host, id).map(|found| found != FileSystem::Raw);
         let paths = os.volume_paths(&id.to_windows()).map_err(Into::into);
-        let text = |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
-        Self { id, disks, space, file_system, formatted, paths: paths.map(text) }
+        let text =
+            |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
+        Self {
+            id,
+            disks,
+            space,
+            file_system,
+            formatted,
+            paths: paths.map(text),
+        }
     }
 
     /// Returns the readings of a volume if all of them have failed.
@@ -174,7 +195,10 @@ pub struct Inspector {
 impl Inspector {
     /// Creates the readings of the node behind `os`.
     pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
-        Self { host: Arc::new(Host::new(os, config.timeouts)), drives: OnceLock::new() }
+        Self {
+            host: Arc::new(Host::new(os, config.timeouts)),
+            drives: OnceLock::new(),
+        }
     }
 
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error
@@ -184,27 +208,49 @@ impl Inspector {
             DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
         })?;
         let first_error = unread.first().map(|disk| disk.code);
-        Ok((disks.into_iter().map(|(_, readings)| readings).collect(), first_error))
+        Ok((
+            disks.into_iter().map(|(_, readings)| readings).collect(),
+            first_error,
+        ))
     }
 
     /// Returns the number of the disk whose device has this path (`\\?\scsi#disk&...`); `None` for
     /// another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
-        let device = self.host.os().open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
+        let device = self
+            .host
+            .os()
+            .open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
         Ok(device_number(&*device)?)
     }
 
     /// Reads all volumes, in the order of their names. Each reading of a volume that has not
     /// answered in time fails with `SEM_TIMEOUT`.
     pub fn volumes(&self) -> OperationResult<Vec<VolumeReadings>> {
-        let mut ids: Vec<_> =
-            self.host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
+        let mut ids: Vec<_> = self
+            .host
+            .os()
+            .volumes()?
+            .iter()
+            .filter_map(|name| VolumeId::from_windows(name))
+            .collect();
         ids.sort_unstable();
-        let targets = ids.iter().map(|id| (Device::Volume(*id), (Arc::clone(&self.host), *id)));
-        let answers = self.host.query_each(targets, |_, (host, id), _| Ok(VolumeReadings::of(&host, id)));
+        let targets = ids
+            .iter()
+            .map(|id| (Device::Volume(*id), (Arc::clone(&self.host), *id)));
+        let answers = self.host.query_each(targets, |_, (host, id), _| {
+            Ok(VolumeReadings::of(&host, id))
+        });
         let late = |id| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into());
-        let readings = |(id, answer): (_, Option<OsResult<_>>)| answer.and_then(Result::ok).unwrap_or_else(|| late(id));
-        Ok(ids.iter().copied().zip(answers.into_iter().map(|(_, answer)| answer)).map(readings).collect())
+        let readings = |(id, answer): (_, Option<OsResult<_>>)| {
+            answer.and_then(Result::ok).unwrap_or_else(|| late(id))
+        };
+        Ok(ids
+            .iter()
+            .copied()
+            .zip(answers.into_iter().map(|(_, answer)| answer))
+            .map(readings)
+            .collect())
     }
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.
@@ -215,7 +261,10 @@ impl Inspector {
     /// Opens a directory, links in its path followed, and returns the name of its file system.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
-    pub fn file_system_of_directory(&self, directory: &HostPath) -> OperationResult<Option<String>> {
+    pub fn file_system_of_directory(
+        &self,
+        directory: &HostPath,
+    ) -> OperationResult<Option<String>> {
         let opened = self.open_directory(directory)?;
         Ok(file_system::name_of(&*opened)?)
     }
@@ -224,7 +273,11 @@ impl Inspector {
     /// is in it. Returns the path of the link and its target as Win32 programs show it.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if `outer` is not on the node.
-    pub fn link_between(&self, outer: &HostPath, inner: &HostPath) -> OperationResult<Option<(HostPath, String)>> {
+    pub fn link_between(
+        &self,
+        outer: &HostPath,
+        inner: &HostPath,
+    ) -> OperationResult<Option<(HostPath, String)>> {
         let mut found = self.open_directory(outer)?;
         let mut path = outer.clone();
         for name in inner.below(outer).into_iter().flat_map(components) {
@@ -242,7 +295,10 @@ impl Inspector {
 
     /// Finds two working directories of which the first one, or a link on the way to it, lies in
     /// the second one, although the texts of their paths do not show that.
-    pub fn working_directories_nested_by_links(&self, config: &Config) -> Option<(HostPath, HostPath)> {
+    pub fn working_directories_nested_by_links(
+        &self,
+        config: &Config,
+    ) -> Option<(HostPath, HostPath)> {
         let directories = WorkingDirectories::new(config);
         let (inner, outer) = directories.nested_by_links(self.host.os())?;
         Some((inner.clone(), outer.clone()))
@@ -252,14 +308,19 @@ impl Inspector {
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
     pub fn is_empty(&self, directory: &HostPath) -> OperationResult<bool> {
-        Ok(names(&*self.open_directory(directory)?, 1)?.names.is_empty())
+        Ok(names(&*self.open_directory(directory)?, 1)?
+            .names
+            .is_empty())
     }
 
     /// Reads who may access the object at `path`, links in its path followed.
     ///
     /// Errors: `REPARSE_POINT_ENCOUNTERED` if it is not on the node.
     pub fn access(&self, path: &HostPath) -> OperationResult<SecurityDescriptor> {
-        let object = self.open_on_node(path, &Open::existing(Access::READ_CONTROL, Options::REPARSE_POINT))?;
+        let object = self.open_on_node(
+            path,
+            &Open::existing(Access::READ_CONTROL, Options::REPARSE_POINT),
+        )?;
         Ok(object.security_descriptor()?)
     }
 
@@ -269,7 +330,9 @@ impl Inspector {
     }
 
     fn open_on_node(&self, path: &HostPath, how: &Open) -> OperationResult<Box<dyn Handle>> {
-        on_node::open(self.host.os(), path, how, &|letter| self.is_of_volume(letter))
+        on_node::open(self.host.os(), path, how, &|letter| {
+            self.is_of_volume(letter)
+        })
     }
 
     /// Returns whether the drive `letter` is a volume, and not a share.
@@ -281,7 +344,9 @@ impl Inspector {
                 Ok(volumes) => {
                     for volume in volumes {
                         match self.host.os().volume_paths(&volume) {
-                            Ok(paths) => letters.extend(paths.iter().filter_map(|path| drive_letter(path))),
+                            Ok(paths) => {
+                                letters.extend(paths.iter().filter_map(|path| drive_letter(path)))
+                            }
                             Err(code) => drop(failed.get_or_insert_with(|| code.into())),
                         }
                     }
@@ -308,25 +373,45 @@ impl Inspector {
         let found = match self.open_on_node(&HostPath::parse(path)?, &OPEN_NOFOLLOW) {
             Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(false),
             // Its file system cannot be opened, but it is mounted.
-            Err(error) if matches!(error.code, Some(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY)) => {
+            Err(error)
+                if matches!(
+                    error.code,
+                    Some(OsError::UNRECOGNIZED_VOLUME | OsError::NOT_READY)
+                ) =>
+            {
                 return Ok(true);
             }
             found => found?,
         };
         let final_path = found.final_path(os::PathForm::VolumeGuid)?;
-        Ok(VolumeId::of_final_path(&final_path).is_some_and(|(found, is_root)| is_root && found == volume))
+        Ok(VolumeId::of_final_path(&final_path)
+            .is_some_and(|(found, is_root)| is_root && found == volume))
     }
 
     /// Finds the links and mount points below a directory, without following any.
-    pub fn links_below(&self, directory: &HostPath, limits: SearchLimits) -> OperationResult<LinkSurvey> {
+    pub fn links_below(
+        &self,
+        directory: &HostPath,
+        limits: SearchLimits,
+    ) -> OperationResult<LinkSurvey> {
         let opened = self.open_directory(directory)?;
         let mut survey = LinkSurvey::default();
         self.search(&*opened, &directory.to_string(), limits, &mut survey);
         Ok(survey)
     }
 
-    fn search(&self, directory: &dyn Handle, path: &str, limits: SearchLimits, survey: &mut LinkSurvey) {
-        let left = if limits.depth == 0 { 1 } else { limits.entries.saturating_sub(survey.entries) };
+    fn search(
+        &self,
+        directory: &dyn Handle,
+        path: &str,
+        limits: SearchLimits,
+        survey: &mut LinkSurvey,
+    ) {
+        let left = if limits.depth == 0 {
+            1
+        } else {
+            limits.entries.saturating_sub(survey.entries)
+        };
         let listing = match names(directory, left) {
             Ok(listing) => listing,
             Err(code) => return survey.not_read(path, code.into()),
@@ -346,7 +431,15 @@ impl Inspector {
             match self.entry(directory, &name, &below) {
                 Ok(Entry::Link(link)) => survey.links.push(link),
                 Ok(Entry::Directory(child)) => {
-                    self.search(&*child, &below, SearchLimits { depth: limits.depth - 1, ..limits }, survey);
+                    self.search(
+                        &*child,
+                        &below,
+                        SearchLimits {
+                            depth: limits.depth - 1,
+                            ..limits
+                        },
+                        survey,
+                    );
                 }
                 Ok(Entry::Other) => {}
                 // Another process has deleted it meanwhile.
@@ -360,9 +453,13 @@ impl Inspector {
         let found = parent.open_child(name, &OPEN_NOFOLLOW)?;
         let attributes = buffer::attributes(&*found)?.attributes;
         if attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
-            return Ok(Link::of(&*found)?.and_then(|link| self.link(&link, path)).map_or(Entry::Other, Entry::Link));
+            return Ok(Link::of(&*found)?
+                .and_then(|link| self.link(&link, path))
+                .map_or(Entry::Other, Entry::Link));
         }
-        if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 || SKIPPED.contains(&name.to_string_lossy().as_str()) {
+        if attributes & FILE_ATTRIBUTE_DIRECTORY == 0
+            || SKIPPED.contains(&name.to_string_lossy().as_str())
+        {
             return Ok(Entry::Other);
         }
         let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
@@ -371,7 +468,10 @@ impl Inspector {
     }
 
     fn link(&self, link: &Link, path: &str) -> Option<LinkReadings> {
-        let (Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) = link else { return None };
+        let (Link::Symlink(target) | Link::Relative(target) | Link::MountPoint(target)) = link
+        else {
+            return None;
+        };
         let relative = matches!(link, Link::Relative(_)).then(|| HostPath::parse(path));
         let kind = match (link.volume(), link.host_path()) {
             (Some(volume), _) => LinkKind::Volume(volume),
@@ -385,14 +485,25 @@ impl Inspector {
             target_exists,
         };
         let opened = match (kind, relative.or(link.host_path().map(Ok))) {
-            (LinkKind::Volume(volume), _) => self.host.os().open(&volume.root(), &OPEN_NOFOLLOW).map_err(Into::into),
+            (LinkKind::Volume(volume), _) => self
+                .host
+                .os()
+                .open(&volume.root(), &OPEN_NOFOLLOW)
+                .map_err(Into::into),
             // A relative link is followed from its own path.
             (_, Some(path)) => path.and_then(|path| self.open_on_node(&path, &OPEN_NOFOLLOW)),
             (_, None) => return Some(reading(Ok(true))),
         };
         let target_exists = match opened.map(drop) {
-            Err(error) if error.is_of(ErrorClass::TargetMissing) || error.is_of(ErrorClass::TargetInvalid) => Ok(false),
-            Err(OperationError { code: Some(code), .. }) if EXISTING.contains(&code) => Ok(true),
+            Err(error)
+                if error.is_of(ErrorClass::TargetMissing)
+                    || error.is_of(ErrorClass::TargetInvalid) =>
+            {
+                Ok(false)
+            }
+            Err(OperationError {
+                code: Some(code), ..
+            }) if EXISTING.contains(&code) => Ok(true),
             outcome => outcome.map(|()| true),
         };
         Some(reading(target_exists))
@@ -401,8 +512,12 @@ impl Inspector {
 
 /// Codes with which a target that exists is not opened: of a volume without a file system that can
 /// be opened, of a path that leads off the node, and of a reparse point that is not a link.
-const EXISTING: [OsError; 4] =
-    [OsError::UNRECOGNIZED_VOLUME, OsError::NOT_READY, OsError::REPARSE_POINT_ENCOUNTERED, OsError::CANT_ACCESS_FILE];
+const EXISTING: [OsError; 4] = [
+    OsError::UNRECOGNIZED_VOLUME,
+    OsError::NOT_READY,
+    OsError::REPARSE_POINT_ENCOUNTERED,
+    OsError::CANT_ACCESS_FILE,
+];
 
 /// Returns the letter of a path that is the root directory of a drive.
 fn drive_letter(path: &U16Str) -> Option<char> {
@@ -419,6 +534,7 @@ enum Entry {
 
 impl LinkSurvey {
     fn not_read(&mut self, path: &str, error: OperationError) {
-        self.unreadable.get_or_insert_with(|| (path.to_owned(), error));
+        self.unreadable
+            .get_or_insert_with(|| (path.to_owned(), error));
     }
 }

@@ -65,6 +65,6 @@ pub use scheduling::pool_kind::PoolKind;
 pub use scheduling::quotas::ClientId;
 pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
 pub use types::{
-    AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext, ServiceInfo,
-    ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
+    AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext,
+    ServiceInfo, ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };

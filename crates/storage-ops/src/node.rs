@@ -52,7 +52,9 @@ impl Node {
         let node = Self::new(os, config);
         MappingRecord::begin(&node.host);
         node.test_path_lookup();
-        let Some((inner, outer)) = node.directories.nested_by_links(node.host.os()) else { return Ok(node) };
+        let Some((inner, outer)) = node.directories.nested_by_links(node.host.os()) else {
+            return Ok(node);
+        };
         Err(OperationError::invalid(format!(
             "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
              could replace it; name {inner} by its path below {outer}, or the target of the link"

@@ -92,7 +92,9 @@ impl DiskNumber {
             .then(|| text.parse().ok())
             .flatten()
             .map(Self)
-            .ok_or_else(|| OperationError::invalid(format!("{} is not a disk number", quoted(text))))
+            .ok_or_else(|| {
+                OperationError::invalid(format!("{} is not a disk number", quoted(text)))
+            })
     }
 }
 
@@ -117,13 +119,21 @@ pub struct TargetPortal {
 impl TargetPortal {
     /// Parses an address and a port; port 0 means 3260.
     pub fn parse(address: &str, port: u32) -> OperationResult<Self> {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']');
+        let is_allowed = |c: char| {
+            c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']')
+        };
         if address.is_empty() || address.len() > 255 || !address.chars().all(is_allowed) {
-            return Err(OperationError::invalid(format!("{} is not a valid target portal address", quoted(address))));
+            return Err(OperationError::invalid(format!(
+                "{} is not a valid target portal address",
+                quoted(address)
+            )));
         }
-        let port =
-            u16::try_from(port).map_err(|_| OperationError::invalid(format!("{port} is not a valid TCP port")))?;
-        Ok(Self { address: address.to_owned(), port: if port == 0 { ISCSI_PORT } else { port } })
+        let port = u16::try_from(port)
+            .map_err(|_| OperationError::invalid(format!("{port} is not a valid TCP port")))?;
+        Ok(Self {
+            address: address.to_owned(),
+            port: if port == 0 { ISCSI_PORT } else { port },
+        })
     }
 }
 
@@ -142,9 +152,14 @@ impl Iqn {
     pub fn parse(text: &str) -> OperationResult<Self> {
         // RFC 3720, 3.2.6: at most 223 bytes; names are compared without case.
         let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
-        let has_type = ["iqn.", "eui.", "naa."].iter().any(|prefix| text.to_ascii_lowercase().starts_with(prefix));
+        let has_type = ["iqn.", "eui.", "naa."]
+            .iter()
+            .any(|prefix| text.to_ascii_lowercase().starts_with(prefix));
         if !has_type || text.len() > 223 || !text.chars().all(is_allowed) {
-            return Err(OperationError::invalid(format!("{} is not a valid iSCSI target name", quoted(text))));
+            return Err(OperationError::invalid(format!(
+                "{} is not a valid iSCSI target name",
+                quoted(text)
+            )));
         }
         Ok(Self(text.to_owned()))
     }
@@ -169,8 +184,15 @@ impl ServiceName {
     /// Parses a name by the rules of `CreateServiceW`.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let is_too_long = text.encode_utf16().count() > 256;
-        if text.is_empty() || is_too_long || text.contains(['/', '\\']) || text.contains(char::is_control) {
-            return Err(OperationError::invalid(format!("{} is not a valid service name", quoted(text))));
+        if text.is_empty()
+            || is_too_long
+            || text.contains(['/', '\\'])
+            || text.contains(char::is_control)
+        {
+            return Err(OperationError::invalid(format!(
+                "{} is not a valid service name",
+                quoted(text)
+            )));
         }
         Ok(Self(text.to_owned()))
     }

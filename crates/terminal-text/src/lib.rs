@@ -43,7 +43,9 @@ pub fn escaped_json(json: &str) -> String {
 /// `column`, and further lines are indented to it. A word that is longer than a line is not broken,
 /// so that a path can be copied.
 pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
-    let Some(width) = width else { return text.to_owned() };
+    let Some(width) = width else {
+        return text.to_owned();
+    };
     let mut wrapped = String::new();
     let mut at = column;
     for word in text.split(' ') {
@@ -63,7 +65,13 @@ pub fn wrapped(text: &str, column: usize, width: Option<usize>) -> String {
 }
 
 /// Characters that are drawn as nothing although Unicode counts them as letters, marks or symbols.
-const BLANK: [char; 5] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{16fe4}', '\u{1d159}'];
+const BLANK: [char; 5] = [
+    '\u{2800}',
+    '\u{13441}',
+    '\u{13442}',
+    '\u{16fe4}',
+    '\u{1d159}',
+];
 
 /// Whether a character is not displayed as itself: what Unicode calls a control or format
 /// character, a separator other than the blank, or ignorable where it is not supported
@@ -89,36 +97,64 @@ mod tests {
     #[test]
     fn lines_break_between_words_and_are_indented() {
         let text = r"cannot mount C:\a\very\long\path there now";
-        assert_eq!(wrapped(text, 2, Some(16)), "cannot mount\n  C:\\a\\very\\long\\path\n  there now");
+        assert_eq!(
+            wrapped(text, 2, Some(16)),
+            "cannot mount\n  C:\\a\\very\\long\\path\n  there now"
+        );
         assert_eq!(wrapped(text, 2, None), text);
         assert_eq!(wrapped("", 2, Some(10)), "");
-        assert_eq!(wrapped("\u{4e2d}\u{6587} \u{4e2d}\u{6587}", 0, Some(8)), "\u{4e2d}\u{6587}\n\u{4e2d}\u{6587}");
+        assert_eq!(
+            wrapped("\u{4e2d}\u{6587} \u{4e2d}\u{6587}", 0, Some(8)),
+            "\u{4e2d}\u{6587}\n\u{4e2d}\u{6587}"
+        );
     }
 
     #[test]
     fn misleading_characters_are_escaped_and_others_are_kept() {
-        assert_eq!(escaped("C:\\\u{e9}\n\u{9b}\u{202e}"), "C:\\\u{e9}\\u{a}\\u{9b}\\u{202e}");
+        assert_eq!(
+            escaped("C:\\\u{e9}\n\u{9b}\u{202e}"),
+            "C:\\\u{e9}\\u{a}\\u{9b}\\u{202e}"
+        );
     }
 
     #[test]
     fn json_is_escaped_as_json_and_keeps_its_line_breaks() {
         let json = "{\n  \"a\": \"C:\u{e9}\u{202e}\u{e0041}\"\n}";
-        assert_eq!(escaped_json(json), "{\n  \"a\": \"C:\u{e9}\\u202e\\udb40\\udc41\"\n}");
+        assert_eq!(
+            escaped_json(json),
+            "{\n  \"a\": \"C:\u{e9}\\u202e\\udb40\\udc41\"\n}"
+        );
     }
 
     #[test]
-    fn all_characters_that_unicode_calls_ignorable_control_or_separator_are_misleading_and_no_others_are() {
+    fn all_characters_that_unicode_calls_ignorable_control_or_separator_are_misleading_and_no_others_are()
+     {
         let properties = r"[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}]";
         let hir = regex_syntax::parse(properties).unwrap();
-        let HirKind::Class(Class::Unicode(class)) = hir.kind() else { panic!("a class of characters") };
-        let mut expected: Vec<char> = class.iter().flat_map(|range| range.start()..=range.end()).collect();
+        let HirKind::Class(Class::Unicode(class)) = hir.kind() else {
+            panic!("a class of characters")
+        };
+        let mut expected: Vec<char> = class
+            .iter()
+            .flat_map(|range| range.start()..=range.end())
+            .collect();
         expected.retain(|character| *character != ' ');
         expected.extend(BLANK);
         expected.sort_unstable();
-        let found: Vec<char> = (char::MIN..=char::MAX).filter(|character| is_misleading(*character)).collect();
+        let found: Vec<char> = (char::MIN..=char::MAX)
+            .filter(|character| is_misleading(*character))
+            .collect();
         let differs = |these: &[char], others: &[char]| -> Vec<char> {
-            these.iter().copied().filter(|character| others.binary_search(character).is_err()).collect()
+            these
+                .iter()
+                .copied()
+                .filter(|character| others.binary_search(character).is_err())
+                .collect()
         };
-        assert_eq!((differs(&expected, &found), differs(&found, &expected)), (vec![], vec![]), "(missing, too many)");
+        assert_eq!(
+            (differs(&expected, &found), differs(&found, &expected)),
+            (vec![], vec![]),
+            "(missing, too many)"
+        );
     }
 }

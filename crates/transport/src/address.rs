@@ -24,7 +24,10 @@ pub enum Location {
 impl Location {
     /// Returns the address of the endpoint `name` in this location.
     pub fn address(&self, name: &str) -> Address {
-        Address { location: self.clone(), name: name.to_owned() }
+        Address {
+            location: self.clone(),
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -50,7 +53,9 @@ impl Address {
     pub fn path(&self) -> PathBuf {
         match &self.location {
             Location::NamedPipes => PathBuf::from(format!("{PIPES}{}", self.name)),
-            Location::Directory(directory) => directory.join(format!("{}{SOCKET_SUFFIX}", self.name)),
+            Location::Directory(directory) => {
+                directory.join(format!("{}{SOCKET_SUFFIX}", self.name))
+            }
         }
     }
 }
@@ -69,10 +74,16 @@ mod tests {
     fn an_address_is_the_path_of_a_pipe_or_of_a_socket() {
         for (location, path) in [
             (Location::NamedPipes, r"\\.\pipe\csi-proxy-disk-v1"),
-            (Location::Directory("/run/csi-proxy".into()), "/run/csi-proxy/csi-proxy-disk-v1.sock"),
+            (
+                Location::Directory("/run/csi-proxy".into()),
+                "/run/csi-proxy/csi-proxy-disk-v1.sock",
+            ),
         ] {
             let address = location.address("csi-proxy-disk-v1");
-            assert_eq!((address.name(), address.path()), ("csi-proxy-disk-v1", path.into()));
+            assert_eq!(
+                (address.name(), address.path()),
+                ("csi-proxy-disk-v1", path.into())
+            );
         }
     }
 }

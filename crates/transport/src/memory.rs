@@ -26,7 +26,9 @@ impl Dialer {
     /// Opens a connection and returns the client's end. Fails if the endpoint was dropped.
     pub fn connect(&self) -> io::Result<DuplexStream> {
         let (client, server) = duplex(CAPACITY);
-        self.0.send(server).map_err(|_| io::ErrorKind::ConnectionRefused)?;
+        self.0
+            .send(server)
+            .map_err(|_| io::ErrorKind::ConnectionRefused)?;
         Ok(client)
     }
 }

@@ -6,8 +6,8 @@ use tonic::{Request, Response, Status};
 use crate::DRIVER_NAME;
 use crate::proto::csi::v1::plugin_capability::{self, Service, service};
 use crate::proto::csi::v1::{
-    GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest, GetPluginInfoResponse,
-    PluginCapability, ProbeRequest, ProbeResponse, identity_server,
+    GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest,
+    GetPluginInfoResponse, PluginCapability, ProbeRequest, ProbeResponse, identity_server,
 };
 
 pub(crate) struct Identity {
@@ -21,7 +21,11 @@ impl identity_server::Identity for Identity {
         _: Request<GetPluginInfoRequest>,
     ) -> Result<Response<GetPluginInfoResponse>, Status> {
         let (name, vendor_version) = (DRIVER_NAME.into(), env!("CARGO_PKG_VERSION").into());
-        Ok(Response::new(GetPluginInfoResponse { name, vendor_version, ..Default::default() }))
+        Ok(Response::new(GetPluginInfoResponse {
+            name,
+            vendor_version,
+            ..Default::default()
+        }))
     }
 
     /// Describes the driver as a whole, whose controller is a program of its own.
@@ -29,15 +33,27 @@ impl identity_server::Identity for Identity {
         &self,
         _: Request<GetPluginCapabilitiesRequest>,
     ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
-        let controller = Service { r#type: service::Type::ControllerService.into() };
-        let capability = PluginCapability { r#type: Some(plugin_capability::Type::Service(controller)) };
-        Ok(Response::new(GetPluginCapabilitiesResponse { capabilities: vec![capability] }))
+        let controller = Service {
+            r#type: service::Type::ControllerService.into(),
+        };
+        let capability = PluginCapability {
+            r#type: Some(plugin_capability::Type::Service(controller)),
+        };
+        Ok(Response::new(GetPluginCapabilitiesResponse {
+            capabilities: vec![capability],
+        }))
     }
 
     /// Returns whether csi-proxy answers. The plugin becomes ready when csi-proxy runs, without a
     /// restart.
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
-        let answer = self.client.filesystem().path_exists(r"C:\var\lib\kubelet").await;
-        Ok(Response::new(ProbeResponse { ready: Some(answer.is_ok()) }))
+        let answer = self
+            .client
+            .filesystem()
+            .path_exists(r"C:\var\lib\kubelet")
+            .await;
+        Ok(Response::new(ProbeResponse {
+            ready: Some(answer.is_ok()),
+        }))
     }
 }

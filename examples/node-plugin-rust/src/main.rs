@@ -70,23 +70,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => Client::new(),
     };
     let connections = sockets::listen(&flags.endpoint)?;
-    if let (Some(socket), Some(endpoint)) = (flags.registration_socket, flags.kubelet_registration_path) {
+    if let (Some(socket), Some(endpoint)) =
+        (flags.registration_socket, flags.kubelet_registration_path)
+    {
         // Kubelet connects to csi.sock as soon as this socket appears.
         let registration = RegistrationServer::new(Registration { endpoint });
         let kubelet = sockets::listen(&format!("unix://{socket}"))?;
-        tokio::spawn(Server::builder().add_service(registration).serve_with_incoming(kubelet));
+        tokio::spawn(
+            Server::builder()
+                .add_service(registration)
+                .serve_with_incoming(kubelet),
+        );
     }
     eprintln!("{DRIVER_NAME} serves {}", flags.endpoint);
     let log = tower::layer::layer_fn(|routes: Routes| {
         tower::service_fn(move |request: http::Request<tonic::body::Body>| {
             let (rpc, routes) = (request.uri().path().to_owned(), routes.clone());
-            async move { routes.oneshot(request).await.inspect(|response| log_failure(&rpc, response.headers())) }
+            async move {
+                routes
+                    .oneshot(request)
+                    .await
+                    .inspect(|response| log_failure(&rpc, response.headers()))
+            }
         })
     });
     Server::builder()
         .layer(log)
-        .add_service(IdentityServer::new(Identity { client: client.clone() }))
-        .add_service(NodeServer::new(Node { client, id: flags.node_id }))
+        .add_service(IdentityServer::new(Identity {
+            client: client.clone(),
+        }))
+        .add_service(NodeServer::new(Node {
+            client,
+            id: flags.node_id,
+        }))
         .serve_with_incoming_shutdown(connections, async { drop(tokio::signal::ctrl_c().await) })
         .await?;
     Ok(())
@@ -94,9 +110,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Logs a call that fails. Requests are not logged, since they may have secrets.
 fn log_failure(rpc: &str, headers: &http::HeaderMap) {
-    if let Some(status) = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok) {
-        let call = status.metadata().get("csi-proxy-request-id").and_then(|number| number.to_str().ok());
-        let call = call.map(|number| format!(" (call {number} in the log of csi-proxy)")).unwrap_or_default();
+    if let Some(status) =
+        Status::from_header_map(headers).filter(|status| status.code() != Code::Ok)
+    {
+        let call = status
+            .metadata()
+            .get("csi-proxy-request-id")
+            .and_then(|number| number.to_str().ok());
+        let call = call
+            .map(|number| format!(" (call {number} in the log of csi-proxy)"))
+            .unwrap_or_default();
         eprintln!("{rpc}: {:?}: {}{call}", status.code(), status.message());
     }
 }

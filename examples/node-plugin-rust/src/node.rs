@@ -13,11 +13,13 @@ use crate::proto::csi::v1::node_service_capability::{self, Rpc, rpc};
 use crate::proto::csi::v1::volume_capability::AccessType;
 use crate::proto::csi::v1::volume_capability::access_mode::Mode;
 use crate::proto::csi::v1::{
-    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest, NodeGetCapabilitiesResponse,
-    NodeGetInfoRequest, NodeGetInfoResponse, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
-    NodePublishVolumeRequest, NodePublishVolumeResponse, NodeServiceCapability, NodeStageVolumeRequest,
-    NodeStageVolumeResponse, NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse, NodeUnstageVolumeRequest,
-    NodeUnstageVolumeResponse, VolumeCapability, VolumeUsage, node_server, volume_usage,
+    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest,
+    NodeGetCapabilitiesResponse, NodeGetInfoRequest, NodeGetInfoResponse,
+    NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse, NodePublishVolumeRequest,
+    NodePublishVolumeResponse, NodeServiceCapability, NodeStageVolumeRequest,
+    NodeStageVolumeResponse, NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse,
+    NodeUnstageVolumeRequest, NodeUnstageVolumeResponse, VolumeCapability, VolumeUsage,
+    node_server, volume_usage,
 };
 
 pub(crate) struct Node {
@@ -27,8 +29,14 @@ pub(crate) struct Node {
 
 #[tonic::async_trait]
 impl node_server::Node for Node {
-    async fn node_get_info(&self, _: Request<NodeGetInfoRequest>) -> Result<Response<NodeGetInfoResponse>, Status> {
-        Ok(Response::new(NodeGetInfoResponse { node_id: self.id.clone(), ..Default::default() }))
+    async fn node_get_info(
+        &self,
+        _: Request<NodeGetInfoRequest>,
+    ) -> Result<Response<NodeGetInfoResponse>, Status> {
+        Ok(Response::new(NodeGetInfoResponse {
+            node_id: self.id.clone(),
+            ..Default::default()
+        }))
     }
 
     async fn node_get_capabilities(
@@ -37,10 +45,18 @@ impl node_server::Node for Node {
     ) -> Result<Response<NodeGetCapabilitiesResponse>, Status> {
         let capability = |of: rpc::Type| {
             let rpc = Rpc { r#type: of.into() };
-            NodeServiceCapability { r#type: Some(node_service_capability::Type::Rpc(rpc)) }
+            NodeServiceCapability {
+                r#type: Some(node_service_capability::Type::Rpc(rpc)),
+            }
         };
-        let supported = [rpc::Type::StageUnstageVolume, rpc::Type::GetVolumeStats, rpc::Type::ExpandVolume];
-        Ok(Response::new(NodeGetCapabilitiesResponse { capabilities: supported.map(capability).into() }))
+        let supported = [
+            rpc::Type::StageUnstageVolume,
+            rpc::Type::GetVolumeStats,
+            rpc::Type::ExpandVolume,
+        ];
+        Ok(Response::new(NodeGetCapabilitiesResponse {
+            capabilities: supported.map(capability).into(),
+        }))
     }
 
     /// Formats the disk if it is new, and mounts its volume in the staging directory.
@@ -56,7 +72,10 @@ impl node_server::Node for Node {
         let (disks, volumes) = (self.client.disk(), self.client.volume());
         disks.rescan().await?;
         let Some(disk) = self.find_disk(&request.volume_id).await? else {
-            return Err(Status::not_found(format!("no disk has the serial number {}", request.volume_id)));
+            return Err(Status::not_found(format!(
+                "no disk has the serial number {}",
+                request.volume_id
+            )));
         };
         // First: the csi-proxy written in Go cannot partition an offline disk.
         disks.set_disk_state(disk, DiskState::Online).await?;
@@ -65,7 +84,9 @@ impl node_server::Node for Node {
         let on_disk = volumes.list_volumes_on_disk(disk, None).await?;
         let [volume] = on_disk.as_slice() else {
             let found = on_disk.len();
-            return Err(Status::failed_precondition(format!("disk {disk} has {found} volumes, expected 1")));
+            return Err(Status::failed_precondition(format!(
+                "disk {disk} has {found} volumes, expected 1"
+            )));
         };
         if !volumes.is_volume_formatted(volume).await? {
             volumes.format_volume(volume).await?;
@@ -88,17 +109,29 @@ impl node_server::Node for Node {
         let staging = path("staging target path", &request.staging_target_path)?;
         let disk = self.find_disk(&request.volume_id).await?;
         if let Some(volume) = self.mounted_at(&staging).await? {
-            let on_disk = self.client.volume().get_disk_number_from_volume_id(&volume).await?;
+            let on_disk = self
+                .client
+                .volume()
+                .get_disk_number_from_volume_id(&volume)
+                .await?;
             if disk != Some(on_disk) {
-                return Err(Status::failed_precondition(format!("{staging} has the volume of disk {on_disk}")));
+                return Err(Status::failed_precondition(format!(
+                    "{staging} has the volume of disk {on_disk}"
+                )));
             }
             // This writes the cache of the volume first.
-            self.client.volume().unmount_volume(&volume, &staging).await?;
+            self.client
+                .volume()
+                .unmount_volume(&volume, &staging)
+                .await?;
         }
         // Not only if a volume was mounted: an earlier attempt may have failed after it had
         // unmounted the volume.
         if let Some(disk) = disk {
-            self.client.disk().set_disk_state(disk, DiskState::Offline).await?;
+            self.client
+                .disk()
+                .set_disk_state(disk, DiskState::Offline)
+                .await?;
         }
         Ok(Response::new(NodeUnstageVolumeResponse {}))
     }
@@ -114,10 +147,14 @@ impl node_server::Node for Node {
         check_capability(request.volume_capability.as_ref())?;
         let staging = path("staging target path", &request.staging_target_path)?;
         if request.readonly {
-            return Err(Status::invalid_argument("read-only volumes are not supported"));
+            return Err(Status::invalid_argument(
+                "read-only volumes are not supported",
+            ));
         }
         let Some(staged) = self.mounted_at(&staging).await? else {
-            return Err(Status::failed_precondition(format!("no volume is staged at {staging}")));
+            return Err(Status::failed_precondition(format!(
+                "no volume is staged at {staging}"
+            )));
         };
         // The csi-proxy written in Go refuses to create a link that exists.
         if self.mounted_at(&target).await? == Some(staged) {
@@ -127,7 +164,13 @@ impl node_server::Node for Node {
         // Kubelet has created the parent directory of the target. Mkdir succeeds if it exists.
         let (parent, _) = target.rsplit_once('\\').unwrap_or_default();
         self.client.filesystem().mkdir(parent).await?;
-        self.client.filesystem().create_symlink(Symlink { path: &target, leads_to: &staging }).await?;
+        self.client
+            .filesystem()
+            .create_symlink(Symlink {
+                path: &target,
+                leads_to: &staging,
+            })
+            .await?;
         Ok(Response::new(NodePublishVolumeResponse {}))
     }
 
@@ -149,15 +192,22 @@ impl node_server::Node for Node {
         request: Request<NodeGetVolumeStatsRequest>,
     ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
         let request = request.into_inner();
-        let volume = self.volume_at(&request.volume_id, &request.volume_path).await?;
+        let volume = self
+            .volume_at(&request.volume_id, &request.volume_path)
+            .await?;
         let stats = self.client.volume().get_volume_stats(&volume).await?;
         let usage = VolumeUsage {
             unit: volume_usage::Unit::Bytes.into(),
             total: stats.total_bytes.cast_signed(),
             used: stats.used_bytes.cast_signed(),
-            available: stats.total_bytes.saturating_sub(stats.used_bytes).cast_signed(),
+            available: stats
+                .total_bytes
+                .saturating_sub(stats.used_bytes)
+                .cast_signed(),
         };
-        Ok(Response::new(NodeGetVolumeStatsResponse { usage: vec![usage] }))
+        Ok(Response::new(NodeGetVolumeStatsResponse {
+            usage: vec![usage],
+        }))
     }
 
     /// Grows the volume to the size of its disk, which the controller has made larger.
@@ -166,19 +216,27 @@ impl node_server::Node for Node {
         request: Request<NodeExpandVolumeRequest>,
     ) -> Result<Response<NodeExpandVolumeResponse>, Status> {
         let request = request.into_inner();
-        let volume = self.volume_at(&request.volume_id, &request.volume_path).await?;
+        let volume = self
+            .volume_at(&request.volume_id, &request.volume_path)
+            .await?;
         let (disks, volumes) = (self.client.disk(), self.client.volume());
         disks.rescan().await?;
         volumes.resize_volume(&volume, None).await?;
         let disk = volumes.get_disk_number_from_volume_id(&volume).await?;
         // The file system is somewhat smaller than the disk; the capacity is that of the disk.
         let size = disks.get_disk_stats(disk).await?.cast_signed();
-        let requested = request.capacity_range.map_or(0, |range| range.required_bytes);
+        let requested = request
+            .capacity_range
+            .map_or(0, |range| range.required_bytes);
         if size < requested {
-            let reason = format!("disk {disk} has {size} of {requested} bytes: the controller has not grown it");
+            let reason = format!(
+                "disk {disk} has {size} of {requested} bytes: the controller has not grown it"
+            );
             return Err(Status::failed_precondition(reason));
         }
-        Ok(Response::new(NodeExpandVolumeResponse { capacity_bytes: size }))
+        Ok(Response::new(NodeExpandVolumeResponse {
+            capacity_bytes: size,
+        }))
     }
 }
 
@@ -187,12 +245,16 @@ impl Node {
     /// change when Windows restarts.
     async fn find_disk(&self, serial_number: &str) -> Result<Option<DiskNumber>, Status> {
         let all = self.client.disk().list_disk_ids().await?;
-        let found = all.iter().filter(|(_, ids)| ids.serial_number.trim() == serial_number);
+        let found = all
+            .iter()
+            .filter(|(_, ids)| ids.serial_number.trim() == serial_number);
         match found.map(|(disk, _)| *disk).collect::<Vec<_>>()[..] {
             [] => Ok(None),
             [disk] => Ok(Some(disk)),
             // Do not guess: one of them would be formatted.
-            _ => Err(Status::failed_precondition(format!("several disks have the serial number {serial_number}"))),
+            _ => Err(Status::failed_precondition(format!(
+                "several disks have the serial number {serial_number}"
+            ))),
         }
     }
 
@@ -202,14 +264,21 @@ impl Node {
         self.client.filesystem().mkdir(directory).await?;
         match self.mounted_at(directory).await? {
             Some(mounted) if mounted == *volume => Ok(()),
-            Some(other) => Err(Status::failed_precondition(format!("{directory} has the volume {other}"))),
+            Some(other) => Err(Status::failed_precondition(format!(
+                "{directory} has the volume {other}"
+            ))),
             None => Ok(self.client.volume().mount_volume(volume, directory).await?),
         }
     }
 
     /// Returns the volume that is mounted at a path or that a link at this path leads to.
     async fn mounted_at(&self, path: &str) -> Result<Option<VolumeId>, Status> {
-        match self.client.volume().get_volume_id_from_target_path(path).await {
+        match self
+            .client
+            .volume()
+            .get_volume_id_from_target_path(path)
+            .await
+        {
             Ok(volume) => Ok(Some(volume)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
@@ -239,20 +308,38 @@ impl Node {
 
 /// Refuses what the plugin does not support.
 fn check_capability(capability: Option<&VolumeCapability>) -> Result<(), Status> {
-    let Some(AccessType::Mount(mount)) = capability.and_then(|capability| capability.access_type.as_ref()) else {
-        return Err(Status::invalid_argument("the volume capability is missing, or is not for a mounted volume"));
+    let Some(AccessType::Mount(mount)) =
+        capability.and_then(|capability| capability.access_type.as_ref())
+    else {
+        return Err(Status::invalid_argument(
+            "the volume capability is missing, or is not for a mounted volume",
+        ));
     };
     if !mount.fs_type.is_empty() && !mount.fs_type.eq_ignore_ascii_case("ntfs") {
-        return Err(Status::invalid_argument(format!("the file system {} is not supported", mount.fs_type)));
+        return Err(Status::invalid_argument(format!(
+            "the file system {} is not supported",
+            mount.fs_type
+        )));
     }
-    match capability.and_then(|capability| capability.access_mode).map(|access| access.mode()) {
-        Some(Mode::SingleNodeWriter | Mode::SingleNodeSingleWriter | Mode::SingleNodeMultiWriter) => Ok(()),
-        _ => Err(Status::invalid_argument("the access mode is not supported: NTFS cannot be shared between nodes")),
+    match capability
+        .and_then(|capability| capability.access_mode)
+        .map(|access| access.mode())
+    {
+        Some(
+            Mode::SingleNodeWriter | Mode::SingleNodeSingleWriter | Mode::SingleNodeMultiWriter,
+        ) => Ok(()),
+        _ => Err(Status::invalid_argument(
+            "the access mode is not supported: NTFS cannot be shared between nodes",
+        )),
     }
 }
 
 fn required(name: &str, value: &str) -> Result<(), Status> {
-    if value.is_empty() { Err(Status::invalid_argument(format!("the {name} is missing"))) } else { Ok(()) }
+    if value.is_empty() {
+        Err(Status::invalid_argument(format!("the {name} is missing")))
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns a required path as csi-proxy requires it: with backslashes and a drive. By default, the
@@ -261,5 +348,9 @@ fn path(name: &str, value: &str) -> Result<String, Status> {
     required(name, value)?;
     let path = value.replace('/', r"\");
     let has_no_drive = path.starts_with('\\') && !path.starts_with(r"\\");
-    Ok(if has_no_drive { format!("C:{path}") } else { path })
+    Ok(if has_no_drive {
+        format!("C:{path}")
+    } else {
+        path
+    })
 }

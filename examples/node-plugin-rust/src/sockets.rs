@@ -15,11 +15,17 @@ use tokio_stream::{Stream, StreamExt};
 /// Windows has Unix sockets from Windows Server 2019 on, but Tokio supports them on Unix only.
 /// Therefore a thread accepts the connections, and Tokio reads and writes them like those of any
 /// other socket.
-pub(crate) fn listen(endpoint: &str) -> io::Result<impl Stream<Item = io::Result<TcpStream>> + use<>> {
+pub(crate) fn listen(
+    endpoint: &str,
+) -> io::Result<impl Stream<Item = io::Result<TcpStream>> + use<>> {
     let socket = match endpoint.split_once("://") {
         Some(("unix", path)) => listen_at(path)?,
         Some(("tcp", address)) => Socket::from(TcpListener::bind(address)?),
-        _ => return Err(io::Error::other(format!("{endpoint} is neither unix://PATH nor tcp://HOST:PORT"))),
+        _ => {
+            return Err(io::Error::other(format!(
+                "{endpoint} is neither unix://PATH nor tcp://HOST:PORT"
+            )));
+        }
     };
     let (sender, connections) = mpsc::channel(16);
     thread::spawn(move || while sender.blocking_send(socket.accept()).is_ok() {});

@@ -24,10 +24,17 @@ pub struct SimulatedNode {
 
 /// Returns the node that the flags select for serving: the one that was kept, else a new one.
 pub fn served(flags: &SimFlags) -> Result<SimulatedNode, String> {
-    let state = flags.state_file.as_deref().map(StateFile::open).transpose()?;
+    let state = flags
+        .state_file
+        .as_deref()
+        .map(StateFile::open)
+        .transpose()?;
     let kept = state.as_ref().map(StateFile::load).transpose()?.flatten();
     let (sim, name) = match (kept, &state) {
-        (Some(sim), Some(state)) => (sim, format!("the simulated node of {}", state.path().display())),
+        (Some(sim), Some(state)) => (
+            sim,
+            format!("the simulated node of {}", state.path().display()),
+        ),
         _ => node(flags.node_file.as_deref())?,
     };
     let sim = if flags.is_fast { sim.fast() } else { sim };
@@ -37,7 +44,10 @@ pub fn served(flags: &SimFlags) -> Result<SimulatedNode, String> {
 /// Returns the node that `file` describes, else the built-in one, and a name to announce it by.
 fn node(file: Option<&Path>) -> Result<(Sim, String), String> {
     let Some(file) = file else {
-        return Ok((Sim::default_node(), "the built-in simulated node".to_owned()));
+        return Ok((
+            Sim::default_node(),
+            "the built-in simulated node".to_owned(),
+        ));
     };
     let shown = file.display();
     let text = fs::read_to_string(file).map_err(|error| format!("cannot read {shown}: {error}"))?;
@@ -49,9 +59,15 @@ fn node(file: Option<&Path>) -> Result<(Sim, String), String> {
 /// csi-proxy serves, and its program.
 pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<dyn error::Error>> {
     let (sim, name) = node(flags.node_file.as_deref())?;
-    let folder = PROGRAM.rsplit_once('\\').map_or(PROGRAM, |(folder, _)| folder);
+    let folder = PROGRAM
+        .rsplit_once('\\')
+        .map_or(PROGRAM, |(folder, _)| folder);
     sim.external().mkdir_all(folder)?;
     sim.external().write(PROGRAM, [])?;
-    let backend = Backend { os: sim.real_time().process(), name, is_this_node: false };
+    let backend = Backend {
+        os: sim.real_time().process(),
+        name,
+        is_this_node: false,
+    };
     Ok((backend, Box::new(FixedSystem::serving(&doctor::pipes()))))
 }

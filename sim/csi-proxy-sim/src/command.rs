@@ -35,16 +35,23 @@ impl Command {
             Some("demo") => no_more("demo", more).map(|()| Self::Demo),
             Some("replay") => Self::with_flags(more.collect(), Self::Replay),
             Some("ctl") => Ok(Self::Ctl),
-            Some("doctor") => Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor),
+            Some("doctor") => {
+                Doctor::parse(&CSI_PROXY_SIM_DOCTOR, more.collect()).map(Self::Doctor)
+            }
             Some("print-node") => no_more("print-node", more).map(|()| Self::PrintNode),
             Some("help") => no_more("help", more).map(|()| Self::Help),
-            Some("version" | "-version" | "--version") => no_more("version", more).map(|()| Self::Version),
+            Some("version" | "-version" | "--version") => {
+                no_more("version", more).map(|()| Self::Version)
+            }
             Some(word) if !word.starts_with('-') => Err(CommandError::Unknown(word.to_owned())),
             _ => Self::with_flags(arguments, Self::Serve),
         }
     }
 
-    fn with_flags(arguments: Vec<String>, command: fn(Box<SimFlags>) -> Self) -> Result<Self, CommandError> {
+    fn with_flags(
+        arguments: Vec<String>,
+        command: fn(Box<SimFlags>) -> Self,
+    ) -> Result<Self, CommandError> {
         match CSI_PROXY_SIM.parse(arguments) {
             Ok(flags) => Ok(command(Box::new(flags))),
             Err(FlagError::Help) => Ok(Self::Help),
@@ -68,7 +75,13 @@ mod tests {
         assert!(matches!(parse("--version"), Ok(Command::Version)));
         assert!(matches!(parse("-node=x -help"), Ok(Command::Help)));
         assert!(matches!(parse("-v=5 demo"), Ok(Command::Serve(_))));
-        assert_eq!(parse("demo -v=5").unwrap_err(), "unexpected argument '-v=5' after 'demo'");
-        assert_eq!(parse("service status").unwrap_err(), "unknown command 'service'");
+        assert_eq!(
+            parse("demo -v=5").unwrap_err(),
+            "unexpected argument '-v=5' after 'demo'"
+        );
+        assert_eq!(
+            parse("service status").unwrap_err(),
+            "unknown command 'service'"
+        );
     }
 }

@@ -68,7 +68,16 @@ impl Control {
     pub(crate) fn new(sim: Sim, state: Option<StateFile>, restarts: mpsc::Sender<Restart>) -> Self {
         let (trace, ended_runs) = (Arc::new(Trace::counting()), Arc::default());
         let (crash, health) = (Notify::new(), HealthReporter::new());
-        Self { sim, state, trace, faults: Mutex::default(), ended_runs, crash, health, restarts }
+        Self {
+            sim,
+            state,
+            trace,
+            faults: Mutex::default(),
+            ended_runs,
+            crash,
+            health,
+            restarts,
+        }
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -78,7 +87,12 @@ impl Control {
     /// Returns the faults of RPCs, or those of primitives.
     pub(crate) fn faults_of(&self, rpcs: bool) -> Vec<Arc<Injected>> {
         let faults = self.faults();
-        faults.by_number.values().filter(|fault| fault.request.rpc.is_empty() != rpcs).cloned().collect()
+        faults
+            .by_number
+            .values()
+            .filter(|fault| fault.request.rpc.is_empty() != rpcs)
+            .cloned()
+            .collect()
     }
 
     /// Notes that a run of the daemon has ended, which releases its calls.
@@ -88,7 +102,9 @@ impl Control {
 
     /// Writes the node to its file, if it has one.
     pub(crate) fn save(&self) -> Result<(), String> {
-        self.state.as_ref().map_or(Ok(()), |state| state.save(&self.sim))
+        self.state
+            .as_ref()
+            .map_or(Ok(()), |state| state.save(&self.sim))
     }
 }
 
@@ -115,7 +131,9 @@ async fn answer<S>(services: &[BoxedService], stream: S) -> Result<(), h2::Error
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut connection = h2::server::Builder::new().handshake(AuthorityFilter::new(stream, HEADER_TIMEOUT)).await?;
+    let mut connection = h2::server::Builder::new()
+        .handshake(AuthorityFilter::new(stream, HEADER_TIMEOUT))
+        .await?;
     while let Some(accepted) = connection.accept().await {
         let (request, response) = accepted?;
         let mut response = ResponseStream::new(response);
@@ -134,8 +152,13 @@ where
 pub(crate) async fn serve<L: Listener>(control: Arc<Control>, mut listener: L) {
     let (sim, health) = (control.sim.clone(), control.health.clone());
     let files = tonic_service::boxed(|| ContainerFilesServer::new(Files(sim)));
-    let health = tonic_service::boxed(|| HealthServer::new(HealthService::from_health_reporter(health)));
-    let mut services = vec![tonic_service::boxed(|| SimulationServer::from_arc(control)), files, health];
+    let health =
+        tonic_service::boxed(|| HealthServer::new(HealthService::from_health_reporter(health)));
+    let mut services = vec![
+        tonic_service::boxed(|| SimulationServer::from_arc(control)),
+        files,
+        health,
+    ];
     services.extend(reflection::of(vec![DESCRIPTORS]));
     let services: Arc<[BoxedService]> = services.into();
     loop {

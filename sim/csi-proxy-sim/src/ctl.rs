@@ -36,7 +36,15 @@ const UNDETECTED: &str = "Windows shows the disk only after a rescan (csi-proxyc
 const WITH_TABLE: [&str; 4] = ["disks", "faults", "primitives", "ls"];
 
 /// The commands that print a response.
-const WITH_RESPONSE: [&str; 7] = ["add", "add-disk", "unplug", "plug", "inject", "wait-fault", "stat"];
+const WITH_RESPONSE: [&str; 7] = [
+    "add",
+    "add-disk",
+    "unplug",
+    "plug",
+    "inject",
+    "wait-fault",
+    "stat",
+];
 
 #[derive(Subcommand)]
 enum Task {
@@ -101,7 +109,9 @@ pub fn main() -> io::Result<ExitCode> {
         Err(code) => return Ok(code),
     };
     let endpoints = Endpoints::new(&matches);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(run(&matches, &endpoints));
     let result = result.map_err(|error| match error {
         Error::Command(failure) => failure,
@@ -118,11 +128,12 @@ fn command() -> Command {
             "These commands work only with csi-proxy-sim, never with a real node. They use the socket sim-control.sock in \
              the folder of --endpoint-dir.",
         );
-    let command = Task::augment_subcommands(command).mut_subcommands(|command| match command.get_name() {
-        name if WITH_TABLE.contains(&name) => command.arg(table_arg()),
-        name if WITH_RESPONSE.contains(&name) => command.arg(response_arg()),
-        _ => command,
-    });
+    let command =
+        Task::augment_subcommands(command).mut_subcommands(|command| match command.get_name() {
+            name if WITH_TABLE.contains(&name) => command.arg(table_arg()),
+            name if WITH_RESPONSE.contains(&name) => command.arg(response_arg()),
+            _ => command,
+        });
     args::with_template(command)
 }
 
@@ -138,13 +149,23 @@ async fn run(matches: &ArgMatches, endpoints: &Endpoints) -> Result<(), Error> {
             Task::Files(task) => task.run(simulator).await,
         }
     };
-    let done = timeout(args::timeout(matches), with_progress(&format!("ctl {name}"), work)).await;
-    let output = done.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time").into()))?;
+    let done = timeout(
+        args::timeout(matches),
+        with_progress(&format!("ctl {name}"), work),
+    )
+    .await;
+    let output =
+        done.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time").into()))?;
     show(&output, matches).map_err(Failure::from)?;
     match output {
         Output::Differences(lines) if !lines.is_empty() => {
             let text = format!("the node differs in {} ways", lines.len());
-            Err(Failure::Other { code: exit::Code::Failed, text, hint: None }.into())
+            Err(Failure::Other {
+                code: exit::Code::Failed,
+                text,
+                hint: None,
+            }
+            .into())
         }
         _ => Ok(()),
     }
@@ -158,16 +179,26 @@ async fn connect(endpoints: &Endpoints) -> Result<Simulator, Error> {
     };
     let address = control_api::address(&location);
     let channel = control_api::connect(&location).await;
-    let channel =
-        channel.map_err(|error| Status::unavailable(format!("cannot connect to {address}: {}", innermost(&error))))?;
+    let channel = channel.map_err(|error| {
+        Status::unavailable(format!(
+            "cannot connect to {address}: {}",
+            innermost(&error)
+        ))
+    })?;
     // A node file has the contents of the node's files, without a limit.
     let simulation = SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
-    Ok(Simulator { simulation, files: ContainerFilesClient::new(channel) })
+    Ok(Simulator {
+        simulation,
+        files: ContainerFilesClient::new(channel),
+    })
 }
 
 /// Returns the innermost error, which is the error of the system.
 fn innermost(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error).to_string()
+    std::iter::successors(Some(error), |error| error.source())
+        .last()
+        .unwrap_or(error)
+        .to_string()
 }
 
 /// Returns the exit code for a status of csi-proxy-sim, and what to do next.
@@ -188,16 +219,27 @@ fn failure_of(status: &Status, endpoints: &Endpoints) -> Failure {
         ),
         _ => (exit::Code::Failed, None),
     };
-    Failure::Other { code, text: status.message().to_owned(), hint }
+    Failure::Other {
+        code,
+        text: status.message().to_owned(),
+        hint,
+    }
 }
 
 fn show(output: &Output, matches: &ArgMatches) -> io::Result<()> {
     match output {
         Output::Bytes(bytes) => io::stdout().write_all(bytes),
-        Output::Differences(lines) => lines.iter().try_for_each(|line| writeln!(io::stdout(), "{line}")),
+        Output::Differences(lines) => lines
+            .iter()
+            .try_for_each(|line| writeln!(io::stdout(), "{line}")),
         Output::Response(value) => output::show(value, args::response_form(matches)),
         Output::Rows(columns, rows) => {
-            let text = table::formatted(args::format(matches), columns, rows, table::terminal_width());
+            let text = table::formatted(
+                args::format(matches),
+                columns,
+                rows,
+                table::terminal_width(),
+            );
             write!(anstream::stdout(), "{text}")
         }
     }

@@ -56,12 +56,21 @@ fn versions(text: &str) -> Result<Vec<&'static GroupVersion>, String> {
         let found = rows.find(|row| name.split_once('/') == Some((row.group.name(), row.version)));
         found.ok_or_else(|| format!("no group-version is called {name:?}: write disk/v1beta3"))
     };
-    text.split(',').filter(|name| !name.is_empty()).map(|name| find(name.trim())).collect()
+    text.split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| find(name.trim()))
+        .collect()
 }
 
 /// Returns the flag `-node`.
 const fn node_flag<T>(help: &'static str, set: fn(&mut T, &str) -> Result<(), String>) -> Flag<T> {
-    Flag { name: "node", kind: Kind::Value("FILE"), default: "", help, set }
+    Flag {
+        name: "node",
+        kind: Kind::Value("FILE"),
+        default: "",
+        help,
+        set,
+    }
 }
 
 /// The program.
@@ -71,7 +80,10 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     commands: &[
         ("[FLAGS]", "serve until stopped"),
         ("demo", "run the calls of seven CSI drivers"),
-        ("replay [FLAGS] FILE", "run recorded calls, and compare the answers"),
+        (
+            "replay [FLAGS] FILE",
+            "run recorded calls, and compare the answers",
+        ),
         ("ctl COMMAND", "change a running csi-proxy-sim"),
         ("doctor [FLAGS]", "examine the node and list what is wrong"),
         ("print-node", "print the node file of the built-in node"),
@@ -81,9 +93,10 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     own_flags: &[Section {
         title: SECTION,
         flags: &[
-            node_flag("Serve the node that this TOML file describes, instead of the built-in one.", |flags, text| {
-                file(text).map(|path| flags.node_file = path)
-            }),
+            node_flag(
+                "Serve the node that this TOML file describes, instead of the built-in one.",
+                |flags, text| file(text).map(|path| flags.node_file = path),
+            ),
             Flag {
                 name: "state",
                 kind: Kind::Value("FILE"),
@@ -171,15 +184,21 @@ mod tests {
 
     fn parse(line: &str) -> Result<super::SimFlags, String> {
         let words = line.split_whitespace().map(str::to_owned);
-        CSI_PROXY_SIM.parse(words).map_err(|error| error.to_string())
+        CSI_PROXY_SIM
+            .parse(words)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_daemons_flags_and_the_programs_own_mix_in_any_order() {
-        let flags = parse("-v=5 -node node.toml --drain=7 -socket-folder=/run/x rest -node=y").unwrap();
+        let flags =
+            parse("-v=5 -node node.toml --drain=7 -socket-folder=/run/x rest -node=y").unwrap();
         assert_eq!(flags.node_file.unwrap().to_str(), Some("node.toml"));
         assert_eq!(flags.socket_folder.unwrap().to_str(), Some("/run/x"));
-        assert_eq!((flags.daemon.log.verbosity, flags.daemon.drain.as_secs()), (5, 7));
+        assert_eq!(
+            (flags.daemon.log.verbosity, flags.daemon.drain.as_secs()),
+            (5, 7)
+        );
         assert_eq!(flags.daemon.rest, ["rest", "-node=y"]);
         assert!(parse("-node= -socket-folder=").unwrap().node_file.is_none());
     }
@@ -187,30 +206,52 @@ mod tests {
     #[test]
     fn a_flag_that_only_the_daemon_has_is_refused() {
         let service = parse("-windows-service").unwrap_err();
-        assert_eq!(service, "unknown flag -windows-service: only csi-proxy runs as a service");
-        assert_eq!(parse("-Node=x").unwrap_err(), "unknown flag -Node: did you mean -node?");
-        assert_eq!(parse("-kubelet_path=x").unwrap_err(), "unknown flag -kubelet_path: did you mean -kubelet-path?");
+        assert_eq!(
+            service,
+            "unknown flag -windows-service: only csi-proxy runs as a service"
+        );
+        assert_eq!(
+            parse("-Node=x").unwrap_err(),
+            "unknown flag -Node: did you mean -node?"
+        );
+        assert_eq!(
+            parse("-kubelet_path=x").unwrap_err(),
+            "unknown flag -kubelet_path: did you mean -kubelet-path?"
+        );
     }
 
     #[test]
     fn no_flag_hides_one_of_the_daemons() {
         for flag in flags_of(CSI_PROXY_SIM.own_flags) {
-            assert!(flags_of(&TABLE).all(|daemons| daemons.name != flag.name), "-{}", flag.name);
+            assert!(
+                flags_of(&TABLE).all(|daemons| daemons.name != flag.name),
+                "-{}",
+                flag.name
+            );
         }
     }
 
     #[test]
     fn the_help_has_the_programs_own_flags_first_and_fits_a_terminal() {
         let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_SIM).to_string()).to_string();
-        let at = |flag: &str| text.find(flag).unwrap_or_else(|| panic!("{flag} is missing: {text}"));
+        let at = |flag: &str| {
+            text.find(flag)
+                .unwrap_or_else(|| panic!("{flag} is missing: {text}"))
+        };
         assert!(at("-socket-folder DIR") < at("-kubelet-path DIR"), "{text}");
         assert!(!text.contains("-windows-service"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_readme_lists_every_flag_as_the_tables_have_it() {
         let tables = markdown::tables(&CSI_PROXY_SIM);
-        assert!(include_str!("../README.md").contains(&tables), "the README should contain:\n{tables}");
+        assert!(
+            include_str!("../README.md").contains(&tables),
+            "the README should contain:\n{tables}"
+        );
     }
 }

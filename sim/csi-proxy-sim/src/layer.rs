@@ -45,9 +45,15 @@ pub(crate) struct Layer {
 impl Layer {
     /// Answers a request of a driver with the answer of the daemon, unless a fault prevents that.
     /// `cut` ends the connection.
-    async fn answer(&self, request: Request<Incoming>, mut daemon: SendRequest<Body>, cut: &Notify) -> Response<Body> {
-        let is_active =
-            self.recorder.is_some() || self.go_version.is_some() || !self.control.faults_of(true).is_empty();
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        mut daemon: SendRequest<Body>,
+        cut: &Notify,
+    ) -> Response<Body> {
+        let is_active = self.recorder.is_some()
+            || self.go_version.is_some()
+            || !self.control.faults_of(true).is_empty();
         let Some(rpc) = is_active.then(|| rpc::find(request.uri().path())).flatten() else {
             let answered = send(&mut daemon, request.map(Body::new), cut).await;
             return answered.map_or_else(Status::into_http, |response| response.map(Body::new));
@@ -65,7 +71,8 @@ impl Layer {
             return status.into_http();
         }
         let version = self.go_version.filter(|_| rpc.is_of_driver());
-        let imitation = version.map(|version| version.before(&self.control.sim, &rpc.name, &message));
+        let imitation =
+            version.map(|version| version.before(&self.control.sim, &rpc.name, &message));
         if let Some(status) = imitation.as_ref().and_then(Imitation::refusal) {
             return status.into_http();
         }
@@ -84,7 +91,11 @@ impl Layer {
         if let Some(recorder) = &self.recorder {
             recorder.record(rpc, message, &answer);
         }
-        let status = if rpc.is_of_driver() { self.disturb(&call, true, cut).await } else { None };
+        let status = if rpc.is_of_driver() {
+            self.disturb(&call, true, cut).await
+        } else {
+            None
+        };
         status.map_or_else(|| answer.into_response(), Status::into_http)
     }
 
@@ -130,10 +141,19 @@ async fn send(
     mut request: Request<Body>,
     cut: &Notify,
 ) -> Result<Response<Incoming>, Status> {
-    let not_sent = |error: hyper::Error| Status::unavailable(format!("csi-proxy takes no more calls: {error}"));
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let not_sent = |error: hyper::Error| {
+        Status::unavailable(format!("csi-proxy takes no more calls: {error}"))
+    };
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
     // The authority is that of the client's connection.
-    let uri = Uri::builder().scheme("http").authority("localhost").path_and_query(path).build();
+    let uri = Uri::builder()
+        .scheme("http")
+        .authority("localhost")
+        .path_and_query(path)
+        .build();
     *request.uri_mut() = uri.map_err(|error| Status::invalid_argument(error.to_string()))?;
     to.ready().await.map_err(not_sent)?;
     match to.send_request(request).await {

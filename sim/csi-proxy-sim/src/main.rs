@@ -16,13 +16,23 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     let mut out = anstream::stdout();
-    let code = |has_succeeded| if has_succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let code = |has_succeeded| {
+        if has_succeeded {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    };
     match command {
         Command::Serve(flags) => endpoints::serve(&flags, backend::served(&flags)?, out)?,
         Command::Demo => return Ok(code(demo::show(out)?)),
-        Command::Replay(flags) => return Ok(code(demo::replay(&flags, backend::served(&flags)?, out)?)),
+        Command::Replay(flags) => {
+            return Ok(code(demo::replay(&flags, backend::served(&flags)?, out)?));
+        }
         Command::Ctl => return Ok(ctl::main()?),
-        Command::Doctor(doctor) => return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out)),
+        Command::Doctor(doctor) => {
+            return Ok(doctor.run(&CSI_PROXY_SIM_DOCTOR, backend::examined, out));
+        }
         Command::PrintNode => write!(out, "{}", os_sim::Sim::default_node_file())?,
         Command::Help => write!(out, "{}", Help(&CSI_PROXY_SIM))?,
         Command::Version => writeln!(out, "csi-proxy-sim {VERSION}")?,

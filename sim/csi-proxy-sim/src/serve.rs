@@ -50,7 +50,14 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     mut open: impl FnMut() -> io::Result<Endpoints<B>>,
     mut out: impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    let SimFlags { go_version, listen, versions, record, is_direct, .. } = flags;
+    let SimFlags {
+        go_version,
+        listen,
+        versions,
+        record,
+        is_direct,
+        ..
+    } = flags;
     check_combinations(flags)?;
     let mut daemon_flags = flags.daemon.clone();
     // The Go program gives a second user the access of the first.
@@ -63,7 +70,11 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let recorder = recorder.map_err(|error| format!("cannot record calls: {error}"))?;
     // A state that cannot be written is an error now, not at the end.
     control.save()?;
-    let layer = Layer { control: Arc::clone(&control), go_version: *go_version, recorder };
+    let layer = Layer {
+        control: Arc::clone(&control),
+        go_version: *go_version,
+        recorder,
+    };
     let layer = (!is_direct).then(|| Arc::new(layer));
     let layered = |address: &Address, listener, connections: &Connections| Layered {
         listener,
@@ -71,10 +82,18 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         layer: layer.clone(),
         connections: connections.clone(),
     };
-    let is_open = |address: &Address| versions.is_empty() || versions.iter().any(|row| row.pipe() == address.name());
+    let is_open = |address: &Address| {
+        versions.is_empty() || versions.iter().any(|row| row.pipe() == address.name())
+    };
     let mut endpoints = open()?;
     let address = crate::control_api::address(&endpoints.location);
-    let bind = || Ok(layered(&address, Some((endpoints.bind)(&address)?), &Connections::default()));
+    let bind = || {
+        Ok(layered(
+            &address,
+            Some((endpoints.bind)(&address)?),
+            &Connections::default(),
+        ))
+    };
     let control_runtime = serve_control(Arc::clone(&control), bind)?;
     let set_health = |status| {
         let set = control.health.set_service_status("", status);
@@ -86,34 +105,60 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         let listener = control_runtime.block_on(TcpListener::bind(listen));
         let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
         // Nobody may read it.
-        let _ = writeln!(out, "all endpoints and the control API at {}", listener.local_addr()?);
+        let _ = writeln!(
+            out,
+            "all endpoints and the control API at {}",
+            listener.local_addr()?
+        );
         control_runtime.spawn(layer::serve_tcp(listener, endpoints.location.clone()));
     }
     if !versions.is_empty() {
-        let names: Vec<_> = versions.iter().map(|row| format!("{}/{}", row.group.name(), row.version)).collect();
+        let names: Vec<_> = versions
+            .iter()
+            .map(|row| format!("{}/{}", row.group.name(), row.version))
+            .collect();
         let _ = writeln!(out, "-api-versions opens only {}", names.join(", "));
     }
     if control.state.is_some() {
         let control = Arc::clone(&control);
         thread::spawn(move || save_repeatedly(&control));
     }
-    tracing::info!(address = address.to_string(), "serving the control API of the simulated node");
+    tracing::info!(
+        address = address.to_string(),
+        "serving the control API of the simulated node"
+    );
 
     let mut starting = Vec::new();
     loop {
         // An earlier run may have ended while it crashed.
         pin!(control.crash.notified()).enable();
-        let run = Arc::new(Run { control: Arc::clone(&control), ended: OnceLock::new(), main: thread::current().id() });
+        let run = Arc::new(Run {
+            control: Arc::clone(&control),
+            ended: OnceLock::new(),
+            main: thread::current().id(),
+        });
         let process = Arc::new(Probed::new(control.sim.process(), Arc::clone(&run)));
-        let backend = Backend { os: Arc::clone(&process) as _, name: name.clone(), is_this_node: false };
+        let backend = Backend {
+            os: Arc::clone(&process) as _,
+            name: name.clone(),
+            is_this_node: false,
+        };
         let runtime = daemon::runtime()?;
-        let Endpoints { location, mut bind, services } = endpoints;
+        let Endpoints {
+            location,
+            mut bind,
+            services,
+        } = endpoints;
         let connections = Connections::default();
         let bind = |address: &Address| {
             let listener = is_open(address).then(|| bind(address)).transpose()?;
             Ok(layered(address, listener, &connections))
         };
-        let layered_endpoints = Endpoints { location, bind, services };
+        let layered_endpoints = Endpoints {
+            location,
+            bind,
+            services,
+        };
         let ready = || {
             set_health(ServingStatus::Serving);
             starting.drain(..).for_each(Restart::done);
@@ -160,10 +205,14 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
 /// Refuses flags of which one would have no effect beside the other.
 fn check_combinations(flags: &SimFlags) -> Result<(), &'static str> {
     if flags.is_direct && (flags.record.is_some() || flags.go_version.is_some()) {
-        return Err("-direct cannot be combined with -record or -like-go: connections then bypass both");
+        return Err(
+            "-direct cannot be combined with -record or -like-go: connections then bypass both",
+        );
     }
     if !flags.versions.is_empty() && flags.daemon.groupless_pipes {
-        return Err("-api-versions cannot be combined with -groupless-pipes, which have all groups");
+        return Err(
+            "-api-versions cannot be combined with -groupless-pipes, which have all groups",
+        );
     }
     Ok(())
 }
@@ -184,8 +233,15 @@ fn save_repeatedly(control: &Control) {
 }
 
 /// Serves the control API until the runtime is dropped.
-fn serve_control<L: Listener>(control: Arc<Control>, bind: impl FnOnce() -> io::Result<L>) -> io::Result<Runtime> {
-    let runtime = Builder::new_multi_thread().enable_all().worker_threads(1).thread_name("sim-control").build()?;
+fn serve_control<L: Listener>(
+    control: Arc<Control>,
+    bind: impl FnOnce() -> io::Result<L>,
+) -> io::Result<Runtime> {
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(1)
+        .thread_name("sim-control")
+        .build()?;
     let listener = {
         let _runtime = runtime.enter();
         bind()?
@@ -226,7 +282,11 @@ struct Run {
 
 impl Run {
     fn faults(&self) -> Vec<Arc<dyn Probe>> {
-        self.control.faults_of(false).into_iter().map(|injected| injected as _).collect()
+        self.control
+            .faults_of(false)
+            .into_iter()
+            .map(|injected| injected as _)
+            .collect()
     }
 
     fn report(&self, action: FaultAction) -> FaultAction {

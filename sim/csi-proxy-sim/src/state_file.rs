@@ -28,12 +28,19 @@ impl StateFile {
     pub fn open(path: &Path) -> Result<Self, String> {
         let mut lock_path = path.as_os_str().to_owned();
         lock_path.push(".lock");
-        let lock = File::create(&lock_path).and_then(|file| file.try_lock().map(|()| file).map_err(io::Error::from));
+        let lock = File::create(&lock_path)
+            .and_then(|file| file.try_lock().map(|()| file).map_err(io::Error::from));
         let lock = lock.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => format!("another csi-proxy-sim keeps its node in {}", path.display()),
+            io::ErrorKind::WouldBlock => {
+                format!("another csi-proxy-sim keeps its node in {}", path.display())
+            }
             _ => format!("cannot keep the state in {}: {error}", path.display()),
         })?;
-        Ok(Self { path: path.to_owned(), written: Mutex::default(), _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            written: Mutex::default(),
+            _lock: lock,
+        })
     }
 
     /// Returns the node that the file keeps, or `None` if it does not exist.
@@ -44,12 +51,15 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read the state in {file}: {error}")),
         };
-        let damaged =
-            |reason: &dyn Display| format!("the state in {file} is damaged: {reason}; remove the file to start anew");
+        let damaged = |reason: &dyn Display| {
+            format!("the state in {file} is damaged: {reason}; remove the file to start anew")
+        };
         if !text.ends_with(END) {
             return Err(damaged(&"its end is missing"));
         }
-        Sim::from_toml(&text).map(Some).map_err(|error| damaged(&error))
+        Sim::from_toml(&text)
+            .map(Some)
+            .map_err(|error| damaged(&error))
     }
 
     /// Writes the node, if it has changed since it was written. A reader sees the old file or the
@@ -58,14 +68,20 @@ impl StateFile {
         let text = sim.node_file() + END;
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if *written != text {
-            self.write(&text).map_err(|error| format!("cannot write the state to {}: {error}", self.path.display()))?;
+            self.write(&text).map_err(|error| {
+                format!("cannot write the state to {}: {error}", self.path.display())
+            })?;
             *written = text;
         }
         Ok(())
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = self
+            .path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         // It has passwords: a temporary file is its owner's alone.
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(text.as_bytes())?;
@@ -102,10 +118,16 @@ mod tests {
         for length in [0, text.len() / 2, text.len() - 1] {
             fs::write(file.path(), &text[..length]).unwrap();
             let error = file.load().unwrap_err();
-            assert!(error.contains("its end is missing; remove the file to start anew"), "{error}");
+            assert!(
+                error.contains("its end is missing; remove the file to start anew"),
+                "{error}"
+            );
         }
         fs::write(file.path(), text.replace("no_automount", "no_automont")).unwrap();
         let error = file.load().unwrap_err();
-        assert!(error.contains("is damaged: ") && error.contains("unknown field `no_automont`"), "{error}");
+        assert!(
+            error.contains("is damaged: ") && error.contains("unknown field `no_automont`"),
+            "{error}"
+        );
     }
 }

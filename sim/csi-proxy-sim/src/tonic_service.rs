@@ -61,7 +61,10 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = h2::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         let data = ready!(self.0.poll_data(cx));
         if let Some(Ok(data)) = &data {
             // Fails only on a stream that has ended.

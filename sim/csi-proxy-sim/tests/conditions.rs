@@ -35,7 +35,8 @@ struct Conditions {
 impl Conditions {
     /// Returns the built-in node under these conditions.
     fn node(self) -> Sim {
-        let mut description = Description::from_toml(Sim::default_node_file()).expect("the built-in node");
+        let mut description =
+            Description::from_toml(Sim::default_node_file()).expect("the built-in node");
         description.no_automount = self.no_automount.is_some();
         for disk in description.disks.iter_mut().filter(|_| self.offline) {
             (disk.offline, disk.read_only) = (true, true);
@@ -51,7 +52,10 @@ impl Conditions {
 
     fn probes(self) -> Vec<Arc<dyn Probe>> {
         let late = || Fault::each(faults::Call::is_wmi, When::After, FaultAction::Delay(LATE));
-        self.late.then(|| Arc::new(late()) as Arc<dyn Probe>).into_iter().collect()
+        self.late
+            .then(|| Arc::new(late()) as Arc<dyn Probe>)
+            .into_iter()
+            .collect()
     }
 }
 
@@ -61,11 +65,28 @@ async fn check(conditions: Conditions) {
     let daemon = Daemon::start_on(conditions.node(), conditions.probes()).expect("a daemon");
     for sequence in Sequence::all().expect("valid sequences") {
         let report = run(&sequence, &daemon, &mut Screen::new(io::sink())).await;
-        assert_eq!(report.unexpected, Vec::<String>::new(), "{}, {conditions:?}", sequence.driver);
-        assert!(report.checks > 0, "{}: nothing was checked", sequence.driver);
+        assert_eq!(
+            report.unexpected,
+            Vec::<String>::new(),
+            "{}, {conditions:?}",
+            sequence.driver
+        );
+        assert!(
+            report.checks > 0,
+            "{}: nothing was checked",
+            sequence.driver
+        );
     }
-    assert_eq!(daemon.sim().now().0 > 20 * LATE, conditions.late, "{conditions:?}");
-    assert_eq!(daemon.stop().await.expect("an end"), server::Unfinished::default(), "{conditions:?}");
+    assert_eq!(
+        daemon.sim().now().0 > 20 * LATE,
+        conditions.late,
+        "{conditions:?}"
+    );
+    assert_eq!(
+        daemon.stop().await.expect("an end"),
+        server::Unfinished::default(),
+        "{conditions:?}"
+    );
 }
 
 macro_rules! no_driver_loses_a_volume_or_fails_to_stage_one {

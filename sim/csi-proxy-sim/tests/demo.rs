@@ -11,18 +11,32 @@ use os_sim::Sim;
 fn the_demo_succeeds_and_is_plain_text_of_80_columns_when_piped() {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim"));
     // The demo prints the folder of its sockets; that of a test runner may be longer than a line.
-    let output = demo.arg("demo").env("TMPDIR", "/tmp").output().expect("a process");
+    let output = demo
+        .arg("demo")
+        .env("TMPDIR", "/tmp")
+        .output()
+        .expect("a process");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
     assert!(!text.contains('\u{1b}'), "there are escape codes");
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "too long for a terminal: {line}");
+        assert!(
+            line.chars().count() <= 80,
+            "too long for a terminal: {line}"
+        );
     }
     for sequence in Sequence::all().unwrap() {
-        assert!(text.contains(&format!("\n{}\n", sequence.driver)), "{} is missing: {text}", sequence.driver);
+        assert!(
+            text.contains(&format!("\n{}\n", sequence.driver)),
+            "{} is missing: {text}",
+            sequence.driver
+        );
     }
     let last = text.lines().last().unwrap_or_default();
-    assert!(last.starts_with("✓ 262 calls, 0 unexpected results, "), "{last}");
+    assert!(
+        last.starts_with("✓ 262 calls, 0 unexpected results, "),
+        "{last}"
+    );
 }
 
 /// Writes nothing, and changes the node when a line with `trigger` is written for the first time.
@@ -51,34 +65,77 @@ impl io::Write for NodeChanger {
 /// first unexpected result and the number of unexpected results.
 async fn detects(driver: &str, trigger: &'static str, act: fn(&Sim), first: &str, count: usize) {
     let sequences = Sequence::all().expect("valid sequences");
-    let sequence = sequences.iter().find(|sequence| sequence.driver == driver).expect("a sequence of the driver");
+    let sequence = sequences
+        .iter()
+        .find(|sequence| sequence.driver == driver)
+        .expect("a sequence of the driver");
     let daemon = Daemon::start().expect("a daemon");
-    let mut screen = Screen::new(NodeChanger { sim: daemon.sim().clone(), trigger, act: Some(act) });
+    let mut screen = Screen::new(NodeChanger {
+        sim: daemon.sim().clone(),
+        trigger,
+        act: Some(act),
+    });
     let unexpected = run(sequence, &daemon, &mut screen).await.unexpected;
-    assert!(unexpected.len() == count && unexpected[0].contains(first), "{driver}: {unexpected:?}");
+    assert!(
+        unexpected.len() == count && unexpected[0].contains(first),
+        "{driver}: {unexpected:?}"
+    );
     daemon.stop().await.expect("an end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_the_node_behind_the_drivers_back_is_detected() {
-    detects("azuredisk", "FormatVolume", |sim| assert!(sim.unplug_disk(1).is_some()), "MountVolume failed with", 2)
-        .await;
+    detects(
+        "azuredisk",
+        "FormatVolume",
+        |sim| assert!(sim.unplug_disk(1).is_some()),
+        "MountVolume failed with",
+        2,
+    )
+    .await;
     let grow = |sim: &Sim| assert!(sim.grow_disk(2, 1 << 40));
-    detects("vsphere", "NodeExpandVolume", grow, "all other disks are unchanged", 1).await;
-    detects("azurefile", "CreateSymlink", replace_link, r"C:\…\mount is a link to", 2).await;
-    detects("gce-pd", "MountVolume", mount_elsewhere, "and nowhere else", 4).await;
+    detects(
+        "vsphere",
+        "NodeExpandVolume",
+        grow,
+        "all other disks are unchanged",
+        1,
+    )
+    .await;
+    detects(
+        "azurefile",
+        "CreateSymlink",
+        replace_link,
+        r"C:\…\mount is a link to",
+        2,
+    )
+    .await;
+    detects(
+        "gce-pd",
+        "MountVolume",
+        mount_elsewhere,
+        "and nowhere else",
+        4,
+    )
+    .await;
 }
 
 fn replace_link(sim: &Sim) {
     let target = r"C:\var\lib\kubelet\pods\azurefile\volumes\kubernetes.io~csi\pvc\mount";
-    sim.external().remove_all(target).expect("the link is removed");
-    sim.external().symlink(target, r"C:\Windows").expect("another link is created");
+    sim.external()
+        .remove_all(target)
+        .expect("the link is removed");
+    sim.external()
+        .symlink(target, r"C:\Windows")
+        .expect("another link is created");
 }
 
 fn mount_elsewhere(sim: &Sim) {
     let volume = sim.volume_on(4).expect("the driver's volume");
     sim.external().mkdir(r"C:\elsewhere").expect("a directory");
-    sim.external().set_mount_point(r"C:\elsewhere", volume.id).expect("a mount point");
+    sim.external()
+        .set_mount_point(r"C:\elsewhere", volume.id)
+        .expect("a mount point");
 }
 
 /// Runs one step and returns the unexpected results.
@@ -96,13 +153,23 @@ async fn step(step: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_that_a_sequence_does_not_expect_is_detected() {
     for (given, unexpected) in [
-        (r#"{"call": "disk/v1/Rescan", "keep": {"disk": "diskNumber"}}"#, "Rescan: the response has no diskNumber"),
-        (r#"{"call": "disk/v1/Rescan", "fails": "no"}"#, "Rescan must fail with 'no', but returned {}"),
-        (r#"{"check": "offline", "disk": "1"}"#, "the disk is offline"),
+        (
+            r#"{"call": "disk/v1/Rescan", "keep": {"disk": "diskNumber"}}"#,
+            "Rescan: the response has no diskNumber",
+        ),
+        (
+            r#"{"call": "disk/v1/Rescan", "fails": "no"}"#,
+            "Rescan must fail with 'no', but returned {}",
+        ),
+        (
+            r#"{"check": "offline", "disk": "1"}"#,
+            "the disk is offline",
+        ),
     ] {
         assert_eq!(step(given).await, [unexpected]);
     }
-    let wrong_error = r#"{"call": "disk/v1/GetDiskStats", "request": {"diskNumber": 4000}, "fails": "xyz"}"#;
+    let wrong_error =
+        r#"{"call": "disk/v1/GetDiskStats", "request": {"diskNumber": 4000}, "fails": "xyz"}"#;
     let unexpected = step(wrong_error).await;
     assert!(
         unexpected[0].starts_with("GetDiskStats must fail with 'xyz', but failed with NotFound: "),

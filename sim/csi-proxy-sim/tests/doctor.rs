@@ -6,7 +6,11 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn doctor(flags: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim")).arg("doctor").args(flags).output().expect("a process")
+    Command::new(env!("CARGO_BIN_EXE_csi-proxy-sim"))
+        .arg("doctor")
+        .args(flags)
+        .output()
+        .expect("a process")
 }
 
 fn json(output: &Output) -> Value {
@@ -18,18 +22,34 @@ fn the_built_in_node_has_warnings_and_no_problem() {
     let output = doctor(&[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.contains(", node: the built-in simulated node\n"), "{text}");
-    assert!(text.contains("0 problems, ") && text.contains("disk 3 is offline and read-only"), "{text}");
-    assert!(!text.contains('\u{1b}'), "no colours where the output is not a terminal");
+    assert!(
+        text.contains(", node: the built-in simulated node\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("0 problems, ") && text.contains("disk 3 is offline and read-only"),
+        "{text}"
+    );
+    assert!(
+        !text.contains('\u{1b}'),
+        "no colours where the output is not a terminal"
+    );
     let report = json(&doctor(&["-o", "json"]));
-    assert_eq!((&report["problems"], &report["node"]), (&0.into(), &"the built-in simulated node".into()));
+    assert_eq!(
+        (&report["problems"], &report["node"]),
+        (&0.into(), &"the built-in simulated node".into())
+    );
 }
 
 #[test]
 fn a_problem_is_exit_code_1_and_a_wrong_file_2() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("node.toml");
-    fs::write(&file, "[[service]]\nname = \"LanmanWorkstation\"\ndisplay_name = \"Workstation\"\n").expect("a file");
+    fs::write(
+        &file,
+        "[[service]]\nname = \"LanmanWorkstation\"\ndisplay_name = \"Workstation\"\n",
+    )
+    .expect("a file");
     let file = file.display().to_string();
     let problem = doctor(&["-node", &file, "-o=json"]);
     assert_eq!(problem.status.code(), Some(1), "{problem:?}");
@@ -37,7 +57,10 @@ fn a_problem_is_exit_code_1_and_a_wrong_file_2() {
     for flags in [&["-node=missing.toml"][..], &["-nonsense"], &["-o=yaml"]] {
         let refused = doctor(flags);
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-        assert!(refused.stdout.is_empty() && !refused.stderr.is_empty(), "{refused:?}");
+        assert!(
+            refused.stdout.is_empty() && !refused.stderr.is_empty(),
+            "{refused:?}"
+        );
     }
 }
 
@@ -51,5 +74,8 @@ fn the_comparison_is_parsed_and_shows_serial_numbers_only_if_asked_to() {
     let shown = doctor(&["-parity", "-show-names"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("vol0123456789abcdef0"));
     let help = doctor(&["-help"]);
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("-show-names"), "{help:?}");
+    assert!(
+        help.status.success() && String::from_utf8_lossy(&help.stdout).contains("-show-names"),
+        "{help:?}"
+    );
 }

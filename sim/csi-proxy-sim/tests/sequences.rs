@@ -30,10 +30,28 @@ async fn each_driver_works_on_a_fresh_node_with_this_number_of_calls() {
     for sequence in &sequences {
         let daemon = Daemon::start_on(Sim::default_node().fast(), Vec::new()).expect("a daemon");
         let report = run(sequence, &daemon, &mut Screen::new(io::sink())).await;
-        assert_eq!(report.unexpected, Vec::<String>::new(), "{}", sequence.driver);
-        assert!(report.checks > 0, "{}: nothing was checked", sequence.driver);
-        assert_eq!(daemon.stop().await.expect("an end"), server::Unfinished::default(), "{}", sequence.driver);
-        counted.push((sequence.driver.as_str(), report.calls, report.node_calls.wmi));
+        assert_eq!(
+            report.unexpected,
+            Vec::<String>::new(),
+            "{}",
+            sequence.driver
+        );
+        assert!(
+            report.checks > 0,
+            "{}: nothing was checked",
+            sequence.driver
+        );
+        assert_eq!(
+            daemon.stop().await.expect("an end"),
+            server::Unfinished::default(),
+            "{}",
+            sequence.driver
+        );
+        counted.push((
+            sequence.driver.as_str(),
+            report.calls,
+            report.node_calls.wmi,
+        ));
     }
     assert_eq!(counted, DRIVERS);
 }
@@ -44,9 +62,16 @@ fn the_groups_of_each_driver_are_those_in_the_documentation() {
     let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in fs::read_dir(root.join("drivers")).expect("the folder") {
         let text = fs::read_to_string(entry.expect("an entry").path()).expect("a sequence");
-        let value = |key: &str| text.split(&format!("\"{key}\": \"")).skip(1).collect::<Vec<_>>();
+        let value = |key: &str| {
+            text.split(&format!("\"{key}\": \""))
+                .skip(1)
+                .collect::<Vec<_>>()
+        };
         let name = value("driver")[0].split(['"', ' ']).next().expect("a name");
-        let called = value("call").into_iter().filter_map(|call| call.split('/').next()).map(str::to_owned);
+        let called = value("call")
+            .into_iter()
+            .filter_map(|call| call.split('/').next())
+            .map(str::to_owned);
         groups.entry(name.to_owned()).or_default().extend(called);
     }
     let row = |(driver, groups): (&String, &BTreeSet<String>)| {
@@ -55,5 +80,8 @@ fn the_groups_of_each_driver_are_those_in_the_documentation() {
     };
     let rows: String = groups.iter().map(row).collect();
     let page = fs::read_to_string(root.join("../../docs/security.md")).expect("the page");
-    assert!(page.contains(&format!("| driver | groups |\n|---|---|\n{rows}\n")), "the page should contain:\n{rows}");
+    assert!(
+        page.contains(&format!("| driver | groups |\n|---|---|\n{rows}\n")),
+        "the page should contain:\n{rows}"
+    );
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use os::abi::{ControlCode, FIRMWARE_SMBIOS, StoragePropertyQuery};
-use os::{FsInfo, Handle, Instance, Namespace, Open, Os, OsError, OsResult, Time, U16Str, Value, Wmi};
+use os::{
+    FsInfo, Handle, Instance, Namespace, Open, Os, OsError, OsResult, Time, U16Str, Value, Wmi,
+};
 use zerocopy::IntoBytes;
 
 use crate::layer::{Layer, Layered};
@@ -48,14 +50,22 @@ pub struct CorruptedAnswer {
 impl CorruptingOs {
     /// Replaces the answer `corruption` with `bytes` and forwards all other calls to `node`.
     pub fn new(node: Arc<dyn Os>, corruption: Corruption, bytes: &[u8]) -> Self {
-        Self::around(node, CorruptedAnswer { corruption, bytes: bytes.into() })
+        Self::around(
+            node,
+            CorruptedAnswer {
+                corruption,
+                bytes: bytes.into(),
+            },
+        )
     }
 }
 
 impl CorruptedAnswer {
     fn replaces(&self, code: ControlCode, input: &[u8]) -> bool {
-        let queries =
-            |property: u32| code == ControlCode::STORAGE_QUERY_PROPERTY && input.get(..4) == Some(property.as_bytes());
+        let queries = |property: u32| {
+            code == ControlCode::STORAGE_QUERY_PROPERTY
+                && input.get(..4) == Some(property.as_bytes())
+        };
         match self.corruption {
             Corruption::Page83 => queries(StoragePropertyQuery::DEVICE_ID),
             Corruption::DeviceDescriptor => queries(StoragePropertyQuery::DEVICE),
@@ -83,7 +93,13 @@ fn is_component(name: &[u16]) -> bool {
 }
 
 impl Layer for CorruptedAnswer {
-    fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+    fn firmware_table(
+        &self,
+        node: &dyn Os,
+        provider: u32,
+        table: u32,
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         if self.corruption != Corruption::Smbios || provider != FIRMWARE_SMBIOS {
             return node.firmware_table(provider, table, output);
         }
@@ -93,7 +109,12 @@ impl Layer for CorruptedAnswer {
         Ok(self.bytes.len())
     }
 
-    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_child(
+        &self,
+        parent: &dyn Handle,
+        name: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         // A corrupted listing may contain any name. Windows would follow a name that is a path.
         assert!(
             is_component(name.as_slice()),
@@ -103,7 +124,12 @@ impl Layer for CorruptedAnswer {
         parent.open_child(name, how)
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         let mut names = path.as_slice().split(|unit| *unit == u16::from(b'\\'));
         assert!(
             names.all(is_component),
@@ -113,7 +139,13 @@ impl Layer for CorruptedAnswer {
         parent.open_below(path, how)
     }
 
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         if !self.replaces(code, input) {
             return handle.control(code, input, output);
         }
@@ -149,20 +181,31 @@ impl Layer for CorruptedAnswer {
             return handle.read(offset, output);
         }
         output.fill(0);
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
         let content = &self.bytes[start..];
         let length = content.len().min(output.len());
         output[..length].copy_from_slice(&content[..length]);
         Ok(output.len())
     }
 
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         if self.corruption != Corruption::Location {
             return wmi.query(namespace, wql, deadline);
         }
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         let disk = [("Number", Value::U32(1)), ("Location", Value::Text(text))];
         let properties: BTreeMap<_, _> = disk.map(|(name, value)| (name.to_owned(), value)).into();
-        Ok(vec![Instance { path: "MSFT_Disk.ObjectId=\"1\"".to_owned(), properties }])
+        Ok(vec![Instance {
+            path: "MSFT_Disk.ObjectId=\"1\"".to_owned(),
+            properties,
+        }])
     }
 }

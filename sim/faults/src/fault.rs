@@ -43,11 +43,22 @@ impl Fault {
 
     /// Disturbs `count` calls after the first `skip` calls.
     pub fn some(skip: u64, count: u64, when: When, action: FaultAction) -> Self {
-        Self { skip, count, matches: Box::new(|_| true), when, action, state: Mutex::default() }
+        Self {
+            skip,
+            count,
+            matches: Box::new(|_| true),
+            when,
+            action,
+            state: Mutex::default(),
+        }
     }
 
     /// Disturbs every call for which `matches` returns true.
-    pub fn each(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, when: When, action: FaultAction) -> Self {
+    pub fn each(
+        matches: impl Fn(&Call) -> bool + Send + Sync + 'static,
+        when: When,
+        action: FaultAction,
+    ) -> Self {
         Self::some(0, u64::MAX, when, action).among(matches)
     }
 
@@ -76,7 +87,9 @@ impl Fault {
         }
         let number = state.seen;
         state.seen += 1;
-        number.checked_sub(self.skip).is_some_and(|number| number < self.count)
+        number
+            .checked_sub(self.skip)
+            .is_some_and(|number| number < self.count)
     }
 
     /// Records that the call is disturbed.
@@ -93,7 +106,13 @@ impl Fault {
 
 impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}, last hit {:?}", self.action, self.when, self.last_hit())
+        write!(
+            f,
+            "{:?} {:?}, last hit {:?}",
+            self.action,
+            self.when,
+            self.last_hit()
+        )
     }
 }
 
@@ -116,7 +135,11 @@ impl Probe for Fault {
 
     fn after(&self, call: &Call, _outcome: Outcome) -> FaultAction {
         let mut state = self.state();
-        let Some(position) = state.pending.iter().position(|sequence| *sequence == call.sequence) else {
+        let Some(position) = state
+            .pending
+            .iter()
+            .position(|sequence| *sequence == call.sequence)
+        else {
             return FaultAction::Go;
         };
         state.pending.swap_remove(position);
@@ -145,7 +168,10 @@ mod tests {
             let node = Counted::new();
             let fault = Arc::new(Fault::at(1, when, FAIL));
             let probed = node.process(Arc::clone(&fault));
-            assert_eq!([(); 3].map(|()| write(&probed)), [Ok(()), Err(OsError::BUSY), Ok(())]);
+            assert_eq!(
+                [(); 3].map(|()| write(&probed)),
+                [Ok(()), Err(OsError::BUSY), Ok(())]
+            );
             assert_eq!(node.calls(), reached, "{when:?}");
             assert_eq!(fault.last_hit().map(|call| call.sequence), Some(1));
         }
@@ -155,16 +181,29 @@ mod tests {
     fn a_fault_disturbs_the_chosen_ones_of_the_calls_that_match() {
         let is_change = |call: &Call| call.mutates;
         for (fault, failed) in [
-            (Fault::at(0, When::Before, FAIL).among(is_change), [true, false, false, false]),
-            (Fault::some(1, 2, When::Before, FAIL).among(is_change), [false, true, true, false]),
+            (
+                Fault::at(0, When::Before, FAIL).among(is_change),
+                [true, false, false, false],
+            ),
+            (
+                Fault::some(1, 2, When::Before, FAIL).among(is_change),
+                [false, true, true, false],
+            ),
             (Fault::each(is_change, When::Before, FAIL), [true; 4]),
         ] {
             let fault = Arc::new(fault);
             let probed = probed(Arc::clone(&fault));
             assert!(probed.volumes().is_ok());
             assert_eq!(fault.last_hit(), None);
-            assert_eq!([(); 4].map(|()| write(&probed).is_err()), failed, "{fault:?}");
-            assert_eq!(fault.hits(), failed.iter().map(|failed| u64::from(*failed)).sum());
+            assert_eq!(
+                [(); 4].map(|()| write(&probed).is_err()),
+                failed,
+                "{fault:?}"
+            );
+            assert_eq!(
+                fault.hits(),
+                failed.iter().map(|failed| u64::from(*failed)).sum()
+            );
         }
     }
 
@@ -185,9 +224,20 @@ mod tests {
             let node = Counted::new();
             let probed = node.process(Fault::each(|_| true, when, FaultAction::Return(5)));
             assert_eq!(write(&probed), Ok(()));
-            let update = MethodCall::new(Namespace::Storage, "MSFT_StorageSetting", "UpdateHostStorageCache", &[]);
-            let status = probed.wmi().call(&update, Time(Duration::MAX)).expect("the method is called");
-            assert!(matches!(status, CallStatus::Done(returned) if returned.code == 5), "{when:?}");
+            let update = MethodCall::new(
+                Namespace::Storage,
+                "MSFT_StorageSetting",
+                "UpdateHostStorageCache",
+                &[],
+            );
+            let status = probed
+                .wmi()
+                .call(&update, Time(Duration::MAX))
+                .expect("the method is called");
+            assert!(
+                matches!(status, CallStatus::Done(returned) if returned.code == 5),
+                "{when:?}"
+            );
             assert_eq!(node.calls(), reached, "{when:?}");
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 use os::{
-    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsResult, PathForm,
-    Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
+    CallStatus, Clock, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, Os,
+    OsResult, PathForm, Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
 /// The changes that a [`Layered`] node makes to the calls of the node below it.
@@ -16,7 +16,10 @@ use os::{
 /// Each method receives the object of the node below and forwards the call to it by default; a
 /// layer overrides the methods it changes. Calls without a method here are always forwarded. Add a
 /// method when a layer needs it.
-#[expect(missing_docs, reason = "each method is the primitive of the same name, on the object it receives")]
+#[expect(
+    missing_docs,
+    reason = "each method is the primitive of the same name, on the object it receives"
+)]
 pub trait Layer: Send + Sync + 'static {
     /// Makes a call that the layer forwards. A layer that treats all calls alike overrides only
     /// this method.
@@ -44,7 +47,12 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.volume_paths(volume))
     }
 
-    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
         self.around(|| node.set_volume_mount_point(directory, volume))
     }
 
@@ -52,19 +60,41 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.delete_volume_mount_point(directory))
     }
 
-    fn firmware_table(&self, node: &dyn Os, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
+    fn firmware_table(
+        &self,
+        node: &dyn Os,
+        provider: u32,
+        table: u32,
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         self.around(|| node.firmware_table(provider, table, output))
     }
 
-    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_child(
+        &self,
+        parent: &dyn Handle,
+        name: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         self.around(|| parent.open_child(name, how))
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         self.around(|| parent.open_below(path, how))
     }
 
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         self.around(|| handle.control(code, input, output))
     }
 
@@ -92,11 +122,22 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| drop(handle));
     }
 
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         self.around(|| wmi.query(namespace, wql, deadline))
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         self.around(|| wmi.call(call, deadline))
     }
 
@@ -119,13 +160,19 @@ pub struct Layered<L> {
 impl<L: Layer> Layered<L> {
     /// Puts `layer` around `node`.
     pub fn around(node: Arc<dyn Os>, layer: L) -> Self {
-        Self { node, layer: Arc::new(layer) }
+        Self {
+            node,
+            layer: Arc::new(layer),
+        }
     }
 }
 
 impl<L: Layer> Os for Layered<L> {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(LayeredHandle::wrap(self.layer.open(&*self.node, path, how)?, &self.layer))
+        Ok(LayeredHandle::wrap(
+            self.layer.open(&*self.node, path, how)?,
+            &self.layer,
+        ))
     }
 
     fn attributes(&self, path: &NtPath) -> OsResult<u32> {
@@ -149,7 +196,8 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.layer.set_volume_mount_point(&*self.node, directory, volume)
+        self.layer
+            .set_volume_mount_point(&*self.node, directory, volume)
     }
 
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
@@ -161,7 +209,8 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.layer.firmware_table(&*self.node, provider, table, output)
+        self.layer
+            .firmware_table(&*self.node, provider, table, output)
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
@@ -187,7 +236,8 @@ impl<L: Layer> Os for Layered<L> {
 
 impl<L: Layer> Wmi for Layered<L> {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        self.layer.wmi_query(self.node.wmi(), namespace, wql, deadline)
+        self.layer
+            .wmi_query(self.node.wmi(), namespace, wql, deadline)
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
@@ -225,21 +275,33 @@ struct LayeredHandle<L: Layer> {
 
 impl<L: Layer> LayeredHandle<L> {
     fn wrap(handle: Box<dyn Handle>, layer: &Arc<L>) -> Box<dyn Handle> {
-        Box::new(Self { handle: Some(handle), layer: Arc::clone(layer) })
+        Box::new(Self {
+            handle: Some(handle),
+            layer: Arc::clone(layer),
+        })
     }
 
     fn handle(&self) -> &dyn Handle {
-        &**self.handle.as_ref().expect("it is open until it is dropped")
+        &**self
+            .handle
+            .as_ref()
+            .expect("it is open until it is dropped")
     }
 }
 
 impl<L: Layer> Handle for LayeredHandle<L> {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Self::wrap(self.layer.open_child(self.handle(), name, how)?, &self.layer))
+        Ok(Self::wrap(
+            self.layer.open_child(self.handle(), name, how)?,
+            &self.layer,
+        ))
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
-        Ok(Self::wrap(self.layer.open_below(self.handle(), path, how)?, &self.layer))
+        Ok(Self::wrap(
+            self.layer.open_below(self.handle(), path, how)?,
+            &self.layer,
+        ))
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {

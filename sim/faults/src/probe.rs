@@ -17,7 +17,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String, Uuid, Wmi};
+use os::{
+    Clock, Handle, NtPath, Open, Os, OsError, OsResult, Service, ServiceAccess, U16Str, U16String,
+    Uuid, Wmi,
+};
 
 use objects::{ProbedHandle, ProbedService};
 use process::ProbedProcess;
@@ -159,7 +162,11 @@ impl Probe for Vec<Arc<dyn Probe>> {
                 last => return last,
             }
         }
-        if delay.is_zero() { FaultAction::Go } else { FaultAction::Delay(delay) }
+        if delay.is_zero() {
+            FaultAction::Go
+        } else {
+            FaultAction::Delay(delay)
+        }
     }
 
     fn after(&self, call: &Call, mut outcome: Outcome) -> FaultAction {
@@ -168,8 +175,12 @@ impl Probe for Vec<Arc<dyn Probe>> {
             let next = probe.after(call, outcome);
             (action, outcome) = match (action, next) {
                 (FaultAction::Go, FaultAction::Delay(_)) => (next, outcome),
-                (FaultAction::Delay(delay), FaultAction::Delay(more)) => (FaultAction::Delay(delay + more), outcome),
-                (FaultAction::Die, _) | (_, FaultAction::Go | FaultAction::Delay(_)) => (action, outcome),
+                (FaultAction::Delay(delay), FaultAction::Delay(more)) => {
+                    (FaultAction::Delay(delay + more), outcome)
+                }
+                (FaultAction::Die, _) | (_, FaultAction::Go | FaultAction::Delay(_)) => {
+                    (action, outcome)
+                }
                 (_, FaultAction::Return(code)) => (next, Outcome::Returned(code)),
                 (_, FaultAction::Fail(error)) => (next, Outcome::Failed(error)),
                 (_, FaultAction::Die) => (next, Outcome::Died),
@@ -187,7 +198,9 @@ pub struct Probed {
 impl Probed {
     /// Starts a process on `node`.
     pub fn new(node: Arc<dyn Os>, probe: impl Probe + 'static) -> Self {
-        Self { process: ProbedProcess::new(node, Box::new(probe)) }
+        Self {
+            process: ProbedProcess::new(node, Box::new(probe)),
+        }
     }
 
     /// Kills the process between two calls.
@@ -208,66 +221,101 @@ impl Probed {
 impl Os for Probed {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let mutates = how.disposition == os::Disposition::Create;
-        let inner = self.process.run("open", path, mutates, || self.node().open(path, how))?;
-        Ok(Box::new(ProbedHandle::new(&self.process, path.clone(), inner)))
+        let inner = self
+            .process
+            .run("open", path, mutates, || self.node().open(path, how))?;
+        Ok(Box::new(ProbedHandle::new(
+            &self.process,
+            path.clone(),
+            inner,
+        )))
     }
 
     fn attributes(&self, path: &NtPath) -> OsResult<u32> {
-        self.process.run("attributes", path, false, || self.node().attributes(path))
+        self.process
+            .run("attributes", path, false, || self.node().attributes(path))
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.process.run("device_interfaces", &class, false, || self.node().device_interfaces(class))
+        self.process.run("device_interfaces", &class, false, || {
+            self.node().device_interfaces(class)
+        })
     }
 
     fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.process.run("reenumerate", &interface.display(), true, || self.node().reenumerate(interface))
+        self.process
+            .run("reenumerate", &interface.display(), true, || {
+                self.node().reenumerate(interface)
+            })
     }
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.process.run("volumes", &"", false, || self.node().volumes())
+        self.process
+            .run("volumes", &"", false, || self.node().volumes())
     }
 
     fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.process.run("volume_paths", &volume.display(), false, || self.node().volume_paths(volume))
+        self.process
+            .run("volume_paths", &volume.display(), false, || {
+                self.node().volume_paths(volume)
+            })
     }
 
     fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.process.run("set_volume_mount_point", &directory.display(), true, || {
-            self.node().set_volume_mount_point(directory, volume)
-        })
+        self.process
+            .run("set_volume_mount_point", &directory.display(), true, || {
+                self.node().set_volume_mount_point(directory, volume)
+            })
     }
 
     fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.process.run("delete_volume_mount_point", &directory.display(), true, || {
-            self.node().delete_volume_mount_point(directory)
-        })
+        self.process.run(
+            "delete_volume_mount_point",
+            &directory.display(),
+            true,
+            || self.node().delete_volume_mount_point(directory),
+        )
     }
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let open = || self.node().open_service(name, access);
-        let inner = self.process.run("open_service", &name.display(), false, open)?;
-        Ok(Box::new(ProbedService::new(&self.process, name.to_string_lossy(), inner)))
+        let inner = self
+            .process
+            .run("open_service", &name.display(), false, open)?;
+        Ok(Box::new(ProbedService::new(
+            &self.process,
+            name.to_string_lossy(),
+            inner,
+        )))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
         let object = format_args!("{provider:#x}/{table}");
-        self.process.run("firmware_table", &object, false, || self.node().firmware_table(provider, table, output))
+        self.process.run("firmware_table", &object, false, || {
+            self.node().firmware_table(provider, table, output)
+        })
     }
 
     fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
         let object = format_args!("{} {}", key.display(), value.display());
-        self.process.run("registry_text", &object, false, || self.node().registry_text(key, value))
+        self.process.run("registry_text", &object, false, || {
+            self.node().registry_text(key, value)
+        })
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
         let object = format_args!("{} {}", key.display(), value.display());
-        self.process.run("set_volatile_text", &object, true, || self.node().set_volatile_text(key, value, text))
+        self.process.run("set_volatile_text", &object, true, || {
+            self.node().set_volatile_text(key, value, text)
+        })
     }
 
     fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
         let object = format_args!("{} {}", key.display(), value.display());
-        self.process.run("delete_registry_value", &object, true, || self.node().delete_registry_value(key, value))
+        self.process
+            .run("delete_registry_value", &object, true, || {
+                self.node().delete_registry_value(key, value)
+            })
     }
 
     fn wmi(&self) -> &dyn Wmi {

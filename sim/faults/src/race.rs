@@ -17,7 +17,10 @@ pub struct Race {
 impl Race {
     /// Runs `step` before the call number `nth`, counted from 0.
     pub fn before(nth: u64, step: impl FnOnce() + Send + 'static) -> Self {
-        Self { chosen: Fault::at(nth, When::Before, FaultAction::Go), step: Mutex::new(Some(Box::new(step))) }
+        Self {
+            chosen: Fault::at(nth, When::Before, FaultAction::Go),
+            step: Mutex::new(Some(Box::new(step))),
+        }
     }
 
     /// Counts only calls for which `matches` returns true.
@@ -35,7 +38,9 @@ impl Race {
 
 impl fmt::Debug for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Race").field("taken_before", &self.taken_before()).finish_non_exhaustive()
+        f.debug_struct("Race")
+            .field("taken_before", &self.taken_before())
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,7 +50,11 @@ impl Probe for Race {
             self.chosen.hit(call);
             // Release the lock before the step runs: the step may make calls through the same
             // probe.
-            let step = self.step.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let step = self
+                .step
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             if let Some(step) = step {
                 step();
             }
@@ -70,12 +79,18 @@ mod tests {
         let node = Arc::new(Counted::new());
         let (seen, at) = (Arc::clone(&node), Arc::new(AtomicU64::new(u64::MAX)));
         let when = Arc::clone(&at);
-        let race = Arc::new(Race::before(1, move || when.store(seen.calls(), Ordering::SeqCst)));
+        let race = Arc::new(Race::before(1, move || {
+            when.store(seen.calls(), Ordering::SeqCst)
+        }));
         let probed = node.process(Arc::clone(&race));
         for _ in 0..3 {
             probed.volumes().expect("volumes");
         }
-        assert_eq!(at.load(Ordering::SeqCst), 1, "one call had reached the node");
+        assert_eq!(
+            at.load(Ordering::SeqCst),
+            1,
+            "one call had reached the node"
+        );
         assert_eq!(race.taken_before().map(|call| call.sequence), Some(1));
     }
 

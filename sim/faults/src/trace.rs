@@ -73,9 +73,16 @@ impl Probe for Trace {
         let mut state = self.state();
         state.counts.primitives += 1;
         state.counts.wmi += u64::from(call.is_wmi());
-        *state.counts.by_primitive.entry(call.primitive.clone()).or_default() += 1;
+        *state
+            .counts
+            .by_primitive
+            .entry(call.primitive.clone())
+            .or_default() += 1;
         if state.recording {
-            state.records.push(Record { call: call.clone(), outcome });
+            state.records.push(Record {
+                call: call.clone(),
+                outcome,
+            });
         }
         FaultAction::Go
     }
@@ -84,7 +91,10 @@ impl Probe for Trace {
 impl Counts {
     /// Returns how many times `primitive` was called.
     pub fn of(&self, primitive: &str) -> u64 {
-        self.by_primitive.get(primitive).copied().unwrap_or_default()
+        self.by_primitive
+            .get(primitive)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -119,10 +129,20 @@ mod tests {
         probed.volumes().expect("volumes");
         let before = trace.counts();
         probed.volumes().expect("volumes");
-        probed.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk", Time::default()).expect("a query");
+        probed
+            .wmi()
+            .query(
+                Namespace::Storage,
+                "SELECT * FROM MSFT_Disk",
+                Time::default(),
+            )
+            .expect("a query");
         let cost = trace.counts() - &before;
         assert_eq!((cost.primitives, cost.wmi), (2, 1));
-        assert_eq!((cost.of("volumes"), cost.of("wmi query"), cost.of("open")), (1, 1, 0));
+        assert_eq!(
+            (cost.of("volumes"), cost.of("wmi query"), cost.of("open")),
+            (1, 1, 0)
+        );
         assert!(trace.take().is_empty(), "nothing is recorded");
     }
 
@@ -132,19 +152,38 @@ mod tests {
         let probed = probed(Arc::clone(&trace));
         let how = os::Open::existing(os::Access::empty(), os::Options::empty());
         let root = probed.open(&path(r"C:\"), &how).expect("a directory");
-        let child = root.open_child(&os::U16String::from_str("var"), &how).expect("a directory");
+        let child = root
+            .open_child(&os::U16String::from_str("var"), &how)
+            .expect("a directory");
         assert_eq!(child.flush(), Err(OsError::ACCESS_DENIED));
         let lines: Vec<_> = trace
             .take()
             .into_iter()
-            .map(|record| (record.call.sequence, record.call.primitive, record.call.object, record.outcome))
+            .map(|record| {
+                (
+                    record.call.sequence,
+                    record.call.primitive,
+                    record.call.object,
+                    record.outcome,
+                )
+            })
             .collect();
         assert_eq!(
             lines,
             [
                 (0, "open".into(), r"\??\C:\".to_owned(), Outcome::Done),
-                (1, "open_child".into(), r"\??\C:\var".to_owned(), Outcome::Done),
-                (2, "flush".into(), r"\??\C:\var".to_owned(), Outcome::Failed(OsError::ACCESS_DENIED)),
+                (
+                    1,
+                    "open_child".into(),
+                    r"\??\C:\var".to_owned(),
+                    Outcome::Done
+                ),
+                (
+                    2,
+                    "flush".into(),
+                    r"\??\C:\var".to_owned(),
+                    Outcome::Failed(OsError::ACCESS_DENIED)
+                ),
             ]
         );
     }

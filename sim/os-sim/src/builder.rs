@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use os::abi::BusType;
 
-use crate::description::{Content, Description, DiskDescription, FileDescription, Page83, Span, VolumeHealth};
+use crate::description::{
+    Content, Description, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
+};
 use crate::iscsi::{Chap, Lun, Portal, PortalAddress, Target};
 use crate::services::{ServiceModel, ServiceState, StartType};
 use crate::sim::Sim;
@@ -49,8 +51,17 @@ impl Builder {
     /// Adds a raw disk with the next number. It is online, writable and on SAS, and its LUN is its
     /// number.
     pub fn disk(mut self, bytes: u64) -> Self {
-        let number = self.description.disks.iter().filter_map(|disk| disk.number).max().map_or(1, |last| last + 1);
-        self.description.disks.push(DiskDescription { number: Some(number), ..DiskDescription::new(bytes) });
+        let number = self
+            .description
+            .disks
+            .iter()
+            .filter_map(|disk| disk.number)
+            .max()
+            .map_or(1, |last| last + 1);
+        self.description.disks.push(DiskDescription {
+            number: Some(number),
+            ..DiskDescription::new(bytes)
+        });
         self
     }
 
@@ -123,7 +134,8 @@ impl Builder {
     pub fn vhd(self) -> Self {
         self.change(|disk| {
             disk.bus = BusType::FILE_BACKED_VIRTUAL.0;
-            disk.location = Some(r"C:\ProgramData\containerd\root\snapshots\1\sandbox.vhdx".to_owned());
+            disk.location =
+                Some(r"C:\ProgramData\containerd\root\snapshots\1\sandbox.vhdx".to_owned());
         })
     }
 
@@ -171,7 +183,13 @@ impl Builder {
 
     /// Extends the volume by `bytes` on another disk.
     pub fn spanned(self, disk: u32, bytes: u64) -> Self {
-        self.change(|on| on.spans.push(Span { disk, offset: 1 << 20, length: bytes }))
+        self.change(|on| {
+            on.spans.push(Span {
+                disk,
+                offset: 1 << 20,
+                length: bytes,
+            })
+        })
     }
 
     /// Sets the size that the disk has grown to since it was partitioned. Windows has not detected
@@ -192,29 +210,43 @@ impl Builder {
 
     /// Adds a directory and its missing parents.
     pub fn dir(self, path: &str) -> Self {
-        self.file_entry(FileDescription::Directory { path: path.to_owned() })
+        self.file_entry(FileDescription::Directory {
+            path: path.to_owned(),
+        })
     }
 
     /// Adds a file and its missing parent directories.
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        self.file_entry(FileDescription::File { path: path.to_owned(), content: content.as_ref().to_vec() })
+        self.file_entry(FileDescription::File {
+            path: path.to_owned(),
+            content: content.as_ref().to_vec(),
+        })
     }
 
     /// Adds a symbolic link.
     pub fn symlink(self, link: &str, target: &str) -> Self {
-        self.file_entry(FileDescription::Symlink { path: link.to_owned(), target: target.to_owned() })
+        self.file_entry(FileDescription::Symlink {
+            path: link.to_owned(),
+            target: target.to_owned(),
+        })
     }
 
     /// Adds a junction.
     pub fn junction(self, link: &str, target: &str) -> Self {
-        self.file_entry(FileDescription::Junction { path: link.to_owned(), target: target.to_owned() })
+        self.file_entry(FileDescription::Junction {
+            path: link.to_owned(),
+            target: target.to_owned(),
+        })
     }
 
     /// Mounts the volume of the disk at this directory.
     pub fn mounted(self, path: &str) -> Self {
         let disk = self.description.disks.last().and_then(|disk| disk.number);
         let number = disk.expect("add a disk first");
-        self.file_entry(FileDescription::Mount { path: path.to_owned(), disk: number })
+        self.file_entry(FileDescription::Mount {
+            path: path.to_owned(),
+            disk: number,
+        })
     }
 
     /// Adds an SMB server to the network.
@@ -224,20 +256,36 @@ impl Builder {
     }
 
     fn server(mut self, change: impl FnOnce(&mut Server)) -> Self {
-        change(self.description.smb_servers.last_mut().expect("add a server first"));
+        change(
+            self.description
+                .smb_servers
+                .last_mut()
+                .expect("add a server first"),
+        );
         self
     }
 
     /// Adds a share to the server.
     pub fn share(self, name: &str) -> Self {
         self.server(|server| {
-            server.shares.push(Share { name: name.to_owned(), tree: os::Uuid::nil(), guest: false, listable: true });
+            server.shares.push(Share {
+                name: name.to_owned(),
+                tree: os::Uuid::nil(),
+                guest: false,
+                listable: true,
+            });
         })
     }
 
     /// Forbids clients to list the root directory of the share.
     pub fn unlistable(self) -> Self {
-        self.server(|server| server.shares.last_mut().expect("add a share first").listable = false)
+        self.server(|server| {
+            server
+                .shares
+                .last_mut()
+                .expect("add a share first")
+                .listable = false
+        })
     }
 
     /// Makes the share accept guests.
@@ -253,21 +301,40 @@ impl Builder {
     /// Adds an iSCSI portal to the network.
     pub fn iscsi_portal(mut self, address: &str, port: u16) -> Self {
         let PortalAddress { address, port } = PortalAddress::new(address, port);
-        self.description.iscsi_portals.push(Portal { address, port, reachable: true, answer_takes: Duration::ZERO });
+        self.description.iscsi_portals.push(Portal {
+            address,
+            port,
+            reachable: true,
+            answer_takes: Duration::ZERO,
+        });
         self
     }
 
     /// Adds a target at the portal that was added last.
     pub fn target(mut self, iqn: &str) -> Self {
-        let portal = self.description.iscsi_portals.last().expect("add a portal first");
+        let portal = self
+            .description
+            .iscsi_portals
+            .last()
+            .expect("add a portal first");
         let portals = vec![PortalAddress::new(&portal.address, portal.port)];
-        let target = Target { iqn: iqn.to_owned(), portals, chap: Chap::None, luns: Vec::new() };
+        let target = Target {
+            iqn: iqn.to_owned(),
+            portals,
+            chap: Chap::None,
+            luns: Vec::new(),
+        };
         self.description.iscsi_targets.push(target);
         self
     }
 
     fn change_target(mut self, change: impl FnOnce(&mut Target)) -> Self {
-        change(self.description.iscsi_targets.last_mut().expect("add a target first"));
+        change(
+            self.description
+                .iscsi_targets
+                .last_mut()
+                .expect("add a target first"),
+        );
         self
     }
 
@@ -275,33 +342,53 @@ impl Builder {
     pub fn lun(self, bytes: u64) -> Self {
         self.change_target(|target| {
             let number = u8::try_from(target.luns.len()).expect("fewer than 256 units");
-            target.luns.push(Lun { number, id: os::Uuid::nil(), size: bytes });
+            target.luns.push(Lun {
+                number,
+                id: os::Uuid::nil(),
+                size: bytes,
+            });
         })
     }
 
     /// Makes the target require one-way CHAP with this user and secret.
     pub fn chap(self, user: &str, secret: &str) -> Self {
         self.change_target(|target| {
-            target.chap = Chap::OneWay { user: user.to_owned(), secret: secret.to_owned() };
+            target.chap = Chap::OneWay {
+                user: user.to_owned(),
+                secret: secret.to_owned(),
+            };
         })
     }
 
     /// Makes the target use mutual CHAP and sets the target's secret.
     pub fn mutual(self, target_secret: &str) -> Self {
         self.change_target(|target| {
-            let Chap::OneWay { user, secret } = target.chap.clone() else { panic!("call chap() first") };
-            target.chap = Chap::Mutual { user, secret, target_secret: target_secret.to_owned() };
+            let Chap::OneWay { user, secret } = target.chap.clone() else {
+                panic!("call chap() first")
+            };
+            target.chap = Chap::Mutual {
+                user,
+                secret,
+                target_secret: target_secret.to_owned(),
+            };
         })
     }
 
     /// Adds a stopped service that starts without delay on demand.
     pub fn service(mut self, name: &str, display_name: &str) -> Self {
-        self.description.services.push(ServiceModel::new(name, display_name));
+        self.description
+            .services
+            .push(ServiceModel::new(name, display_name));
         self
     }
 
     fn change_service(mut self, change: impl FnOnce(&mut ServiceModel)) -> Self {
-        change(self.description.services.last_mut().expect("add a service first"));
+        change(
+            self.description
+                .services
+                .last_mut()
+                .expect("add a service first"),
+        );
         self
     }
 

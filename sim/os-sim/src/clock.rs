@@ -63,7 +63,11 @@ impl Inner {
 impl SharedState {
     pub(crate) fn new(state: State) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            inner: Mutex::new(Inner { state, mode: ClockMode::AutoAdvance, waiting: 0 }),
+            inner: Mutex::new(Inner {
+                state,
+                mode: ClockMode::AutoAdvance,
+                waiting: 0,
+            }),
             changed: Condvar::new(),
             this: Weak::clone(this),
         })
@@ -136,7 +140,11 @@ impl SharedState {
     }
 
     /// Waits until `ready` returns a value, at most until `deadline`.
-    pub(crate) fn wait<R>(&self, deadline: Duration, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
+    pub(crate) fn wait<R>(
+        &self,
+        deadline: Duration,
+        mut ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Option<R> {
         let mut guard = self.lock();
         let mut step = watched_step::begin_wait(guard.state.now);
         loop {
@@ -150,7 +158,10 @@ impl SharedState {
                 return value;
             }
             let until = deadline.min(step.limit());
-            let next = guard.state.next_event().map_or(until, |next| next.min(until));
+            let next = guard
+                .state
+                .next_event()
+                .map_or(until, |next| next.min(until));
             guard = match guard.mode {
                 ClockMode::AutoAdvance => {
                     guard.state.advance_to(next);
@@ -159,7 +170,10 @@ impl SharedState {
                 }
                 ClockMode::Held => {
                     guard.waiting += 1;
-                    let mut guard = self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                    let mut guard = self
+                        .changed
+                        .wait(guard)
+                        .unwrap_or_else(PoisonError::into_inner);
                     guard.waiting -= 1;
                     guard
                 }
@@ -208,7 +222,9 @@ impl SharedState {
 fn next_step(shared: &Weak<SharedState>) -> Option<Duration> {
     let shared = shared.upgrade()?;
     let (now, next) = shared.with_callbacks(|state| (state.now, state.next_event()));
-    Some(next.map_or(POLL_INTERVAL, |next| next.saturating_sub(now).min(POLL_INTERVAL)))
+    Some(next.map_or(POLL_INTERVAL, |next| {
+        next.saturating_sub(now).min(POLL_INTERVAL)
+    }))
 }
 
 impl Clock for SharedState {
@@ -235,14 +251,19 @@ impl Clock for SharedState {
         let (thread, late) = watched_step::spawn(patience, work);
         let is_late = late.recv().is_ok();
         if !is_late || matches!(self.lock().mode, ClockMode::AutoAdvance) {
-            thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+            thread
+                .join()
+                .unwrap_or_else(|panicked| panic::resume_unwind(panicked));
         }
         !is_late
     }
 
     fn block_on(&self, mut wait: Pin<&mut dyn Future<Output = ()>>) {
         let mut step = watched_step::begin_wait(self.now().0);
-        let woken = Arc::new(Woken { thread: thread::current(), flag: AtomicBool::new(false) });
+        let woken = Arc::new(Woken {
+            thread: thread::current(),
+            flag: AtomicBool::new(false),
+        });
         let waker = Waker::from(Arc::clone(&woken));
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {

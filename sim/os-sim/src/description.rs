@@ -256,7 +256,9 @@ impl Description {
     pub(crate) fn parse(text: &str) -> Result<Self, DescriptionError> {
         // The full text of the error quotes the line, which may contain a password.
         let description: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            let line = error
+                .span()
+                .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             DescriptionError(format!("line {line}: {}", error.message()))
         })?;
         description.check(text)?;
@@ -295,12 +297,18 @@ impl Default for DiskDescription {
 impl DiskDescription {
     /// Returns a raw disk of `bytes` that is online and writable.
     pub fn new(bytes: u64) -> Self {
-        Self { size: bytes, ..Self::default() }
+        Self {
+            size: bytes,
+            ..Self::default()
+        }
     }
 }
 
 /// Reads and writes a bus: a name or a number.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference to the field"
+)]
 mod bus {
     use super::{BusType, Deserialize, Deserializer, NumberOrText, Serialize, Serializer};
     use serde::de::Error;
@@ -356,7 +364,10 @@ mod content {
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
         match str::from_utf8(bytes) {
             Ok(text) => text.serialize(to),
-            Err(_) => Hex { hex: bytes.to_vec() }.serialize(to),
+            Err(_) => Hex {
+                hex: bytes.to_vec(),
+            }
+            .serialize(to),
         }
     }
 

@@ -84,7 +84,12 @@ pub(crate) struct Identifier {
 
 impl Identifier {
     pub(crate) fn of_device(code_set: u32, kind: u32, bytes: Vec<u8>) -> Self {
-        Self { code_set, kind, association: ASSOCIATION_DEVICE, bytes }
+        Self {
+            code_set,
+            kind,
+            association: ASSOCIATION_DEVICE,
+            bytes,
+        }
     }
 }
 
@@ -203,8 +208,15 @@ impl Disk {
 
     /// Returns the path of the disk's device interface.
     pub(crate) fn interface(&self) -> String {
-        let bus = if self.bus == os::abi::BusType::NVME.0 { "nvme" } else { "scsi" };
-        format!(r"\\?\{bus}#disk&ven_msft&prod_virtual_disk#{}#{{{DISK_INTERFACE}}}", self.instance)
+        let bus = if self.bus == os::abi::BusType::NVME.0 {
+            "nvme"
+        } else {
+            "scsi"
+        };
+        format!(
+            r"\\?\{bus}#disk&ven_msft&prod_virtual_disk#{}#{{{DISK_INTERFACE}}}",
+            self.instance
+        )
     }
 
     /// Returns the first usable byte of a GPT disk: after the protective MBR, the header and the
@@ -234,7 +246,10 @@ impl Disk {
 
     /// Writes a GPT with only the Microsoft reserved partition.
     pub(crate) fn write_gpt(&mut self, disk_id: Uuid, reserved_id: Uuid) {
-        self.layout = Layout::Gpt { id: disk_id, end: self.gpt_end() };
+        self.layout = Layout::Gpt {
+            id: disk_id,
+            end: self.gpt_end(),
+        };
         self.partitions = vec![Partition {
             number: 1,
             offset: self.gpt_first(),
@@ -257,7 +272,11 @@ impl Disk {
 
     /// Returns the largest aligned free range as offset and length.
     pub(crate) fn largest_gap(&self) -> Option<(u64, u64)> {
-        let mut taken: Vec<(u64, u64)> = self.partitions.iter().map(|part| (part.offset, part.end())).collect();
+        let mut taken: Vec<(u64, u64)> = self
+            .partitions
+            .iter()
+            .map(|part| (part.offset, part.end()))
+            .collect();
         taken.sort_unstable();
         let end = self.usable_end() / ALIGNMENT * ALIGNMENT;
         taken.push((end, end));
@@ -277,7 +296,12 @@ impl Disk {
     /// Returns the length to which the partition at `offset` could grow on a disk of `size` bytes,
     /// according to the partitions that the storage provider has cached.
     pub(crate) fn max_length_at(&self, offset: u64, size: u64) -> u64 {
-        let next = self.provider_offsets.iter().copied().filter(|begin| *begin > offset).min();
+        let next = self
+            .provider_offsets
+            .iter()
+            .copied()
+            .filter(|begin| *begin > offset)
+            .min();
         let end = match self.layout {
             Layout::Gpt { .. } => size - self.backup_gpt(),
             _ => size,
@@ -287,10 +311,23 @@ impl Disk {
     }
 
     /// Adds a partition and returns its number.
-    pub(crate) fn add_partition(&mut self, offset: u64, length: u64, kind: PartitionKind, id: Uuid) -> u32 {
+    pub(crate) fn add_partition(
+        &mut self,
+        offset: u64,
+        length: u64,
+        kind: PartitionKind,
+        id: Uuid,
+    ) -> u32 {
         let free = |number: &u32| self.partitions.iter().all(|part| part.number != *number);
         let number = (1..u32::MAX).find(free).unwrap_or(u32::MAX);
-        self.partitions.push(Partition { number, offset, length, kind, id, volume: None });
+        self.partitions.push(Partition {
+            number,
+            offset,
+            length,
+            kind,
+            id,
+            volume: None,
+        });
         self.partitions.sort_by_key(|part| part.offset);
         self.provider_reads_partitions();
         number
@@ -306,15 +343,21 @@ impl Disk {
     }
 
     pub(crate) fn partition_mut(&mut self, number: u32) -> Option<&mut Partition> {
-        self.partitions.iter_mut().find(|part| part.number == number)
+        self.partitions
+            .iter_mut()
+            .find(|part| part.number == number)
     }
 
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {
-        self.partitions.iter().filter_map(|part| part.volume.as_ref())
+        self.partitions
+            .iter()
+            .filter_map(|part| part.volume.as_ref())
     }
 
     pub(crate) fn volumes_mut(&mut self) -> impl Iterator<Item = &mut Volume> {
-        self.partitions.iter_mut().filter_map(|part| part.volume.as_mut())
+        self.partitions
+            .iter_mut()
+            .filter_map(|part| part.volume.as_mut())
     }
 
     /// Reads the size again, as `IOCTL_DISK_GET_LENGTH_INFO` and `IOCTL_DISK_UPDATE_PROPERTIES` do.
@@ -325,20 +368,30 @@ impl Disk {
     /// Reads the size again and updates the storage provider's cache.
     pub(crate) fn refresh(&mut self) {
         self.read_capacity();
-        self.provider_cache = ProviderCache { size: self.cached_size, attributes: self.attributes };
+        self.provider_cache = ProviderCache {
+            size: self.cached_size,
+            attributes: self.attributes,
+        };
         self.provider_reads_partitions();
     }
 
     /// Puts wrong data in the storage provider's cache.
     pub(crate) fn make_cache_stale(&mut self) {
         let attributes = self.attributes ^ (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY);
-        self.provider_cache = ProviderCache { size: self.cached_size / 2, attributes };
+        self.provider_cache = ProviderCache {
+            size: self.cached_size / 2,
+            attributes,
+        };
         self.provider_offsets.clear();
     }
 
     /// Returns whether the storage provider's cache is out of date.
     pub(crate) fn is_cache_stale(&self) -> bool {
-        self.provider_cache != ProviderCache { size: self.cached_size, attributes: self.attributes }
+        self.provider_cache
+            != ProviderCache {
+                size: self.cached_size,
+                attributes: self.attributes,
+            }
     }
 }
 
@@ -358,7 +411,10 @@ impl Partition {
 
 impl Volume {
     pub(crate) fn new(id: Uuid) -> Self {
-        Self { id, ..Self::default() }
+        Self {
+            id,
+            ..Self::default()
+        }
     }
 
     /// Returns the file system, or the error that reading the volume gives.
@@ -369,9 +425,10 @@ impl Volume {
         match self.health {
             VolumeHealth::Locked => Err(OsError::FVE_LOCKED_VOLUME),
             VolumeHealth::Unreadable => Err(OsError::IO_DEVICE),
-            VolumeHealth::Readable | VolumeHealth::Unmountable => {
-                self.file_system.as_ref().ok_or(OsError::UNRECOGNIZED_VOLUME)
-            }
+            VolumeHealth::Readable | VolumeHealth::Unmountable => self
+                .file_system
+                .as_ref()
+                .ok_or(OsError::UNRECOGNIZED_VOLUME),
         }
     }
 }
@@ -386,7 +443,9 @@ mod tests {
 
     fn example(size: u64) -> Disk {
         let mut state = State::default();
-        let device = state.new_disk(&DiskDescription::new(size)).expect("the description is valid");
+        let device = state
+            .new_disk(&DiskDescription::new(size))
+            .expect("the description is valid");
         state.disks[&device].clone()
     }
 
@@ -394,9 +453,15 @@ mod tests {
     fn the_gpt_of_a_disk_with_sectors_of_4096_bytes_takes_six_sectors_and_its_backup_five() {
         let mut disk = example(1 << 30);
         disk.sector = 4096;
-        assert_eq!((disk.gpt_first(), disk.gpt_end()), (6 * 4096, (1 << 30) - 5 * 4096));
+        assert_eq!(
+            (disk.gpt_first(), disk.gpt_end()),
+            (6 * 4096, (1 << 30) - 5 * 4096)
+        );
         disk.sector = 512;
-        assert_eq!((disk.gpt_first(), disk.gpt_end()), (34 * 512, (1 << 30) - 33 * 512));
+        assert_eq!(
+            (disk.gpt_first(), disk.gpt_end()),
+            (34 * 512, (1 << 30) - 33 * 512)
+        );
     }
 
     #[test]
@@ -408,6 +473,9 @@ mod tests {
         assert_eq!(offset + length, (10 << 30) - ALIGNMENT);
         disk.add_partition(offset, length, PartitionKind::Gpt(BASIC_DATA), Uuid::nil());
         assert_eq!(disk.largest_gap(), None);
-        assert_eq!(disk.max_length_at(offset, 20 << 30), (20 << 30) - ALIGNMENT - offset);
+        assert_eq!(
+            disk.max_length_at(offset, 20 << 30),
+            (20 << 30) - ALIGNMENT - offset
+        );
     }
 }

@@ -31,7 +31,12 @@ impl External<'_> {
         })
     }
 
-    fn change(self, path: &str, follow_last: bool, change: impl FnOnce(&mut FileRecord)) -> OsResult<()> {
+    fn change(
+        self,
+        path: &str,
+        follow_last: bool,
+        change: impl FnOnce(&mut FileRecord),
+    ) -> OsResult<()> {
         self.with(|state| state.record_at_mut(path, follow_last).map(change))
     }
 
@@ -54,14 +59,21 @@ impl External<'_> {
     pub fn read(&self, path: &str) -> OsResult<Vec<u8>> {
         self.with(|state| {
             let file = state.record_at(path, true)?;
-            if file.is_directory() { Err(OsError::INVALID_FUNCTION) } else { Ok(file.data().to_vec()) }
+            if file.is_directory() {
+                Err(OsError::INVALID_FUNCTION)
+            } else {
+                Ok(file.data().to_vec())
+            }
         })
     }
 
     /// Returns the names in a directory in order (`os.ReadDir`).
     pub fn read_dir(&self, path: &str) -> OsResult<Vec<String>> {
         self.with(|state| {
-            let children = state.record_at(path, true)?.children().ok_or(OsError::DIRECTORY)?;
+            let children = state
+                .record_at(path, true)?
+                .children()
+                .ok_or(OsError::DIRECTORY)?;
             Ok(children.keys().map(ToString::to_string).collect())
         })
     }
@@ -70,14 +82,20 @@ impl External<'_> {
     pub fn read_link(&self, path: &str) -> OsResult<String> {
         self.with(|state| {
             let file = state.record_at(path, false)?;
-            readlink_text(file.reparse.as_deref().ok_or(OsError::NOT_A_REPARSE_POINT)?)
+            readlink_text(
+                file.reparse
+                    .as_deref()
+                    .ok_or(OsError::NOT_A_REPARSE_POINT)?,
+            )
         })
     }
 
     /// Returns whether the path itself is a symbolic link, junction or mount point.
     pub fn is_link(&self, path: &str) -> bool {
         self.with(|state| {
-            let tag = state.record_at(path, false).map_or(0, FileRecord::reparse_tag);
+            let tag = state
+                .record_at(path, false)
+                .map_or(0, FileRecord::reparse_tag);
             [REPARSE_TAG_SYMLINK, REPARSE_TAG_MOUNT_POINT].contains(&tag)
         })
     }
@@ -145,7 +163,9 @@ impl External<'_> {
     /// Sets or clears the read-only attribute.
     pub fn set_read_only(&self, path: &str, read_only: bool) -> OsResult<()> {
         let bit = os::abi::FILE_ATTRIBUTE_READONLY;
-        self.change(path, true, |file| file.attributes = file.attributes & !bit | if read_only { bit } else { 0 })
+        self.change(path, true, |file| {
+            file.attributes = file.attributes & !bit | if read_only { bit } else { 0 }
+        })
     }
 
     /// Sets an access control list that grants no rights. It limits the open calls of processes,
@@ -191,7 +211,9 @@ pub(crate) fn readlink_text(data: &[u8]) -> OsResult<String> {
         Target::Relative(target) => return Ok(String::from_utf16_lossy(&target)),
         Target::Absolute(target) => String::from_utf16_lossy(&target),
     };
-    let Some(rest) = target.strip_prefix(r"\??\") else { return Ok(target) };
+    let Some(rest) = target.strip_prefix(r"\??\") else {
+        return Ok(target);
+    };
     let has_drive = rest.as_bytes().get(1) == Some(&b':');
     Ok(match rest.strip_prefix(r"UNC\") {
         _ if has_drive => rest.to_owned(),
@@ -203,16 +225,29 @@ pub(crate) fn readlink_text(data: &[u8]) -> OsResult<String> {
 /// Converts a Win32 path to the NT path that Windows opens for it.
 pub(crate) fn nt_path(path: &str) -> Vec<u16> {
     let path = path.replace('/', r"\");
-    let literal = [r"\\?\", r"\\.\", r"\??\"].iter().any(|prefix| path.starts_with(prefix));
+    let literal = [r"\\?\", r"\\.\", r"\??\"]
+        .iter()
+        .any(|prefix| path.starts_with(prefix));
     if literal {
-        return NtPath::from_win32(&U16String::from_str(&path)).as_u16str().as_slice().to_vec();
+        return NtPath::from_win32(&U16String::from_str(&path))
+            .as_u16str()
+            .as_slice()
+            .to_vec();
     }
     let (root, rest) = match path.strip_prefix(r"\\") {
         Some(remote) => {
-            let end = remote.match_indices('\\').nth(1).map_or(remote.len(), |(at, _)| at);
-            (format!(r"\??\UNC\{}", &remote[..end]), remote[end..].to_owned())
+            let end = remote
+                .match_indices('\\')
+                .nth(1)
+                .map_or(remote.len(), |(at, _)| at);
+            (
+                format!(r"\??\UNC\{}", &remote[..end]),
+                remote[end..].to_owned(),
+            )
         }
-        None if path.as_bytes().get(1) == Some(&b':') => (format!(r"\??\{}", &path[..2]), path[2..].to_owned()),
+        None if path.as_bytes().get(1) == Some(&b':') => {
+            (format!(r"\??\{}", &path[..2]), path[2..].to_owned())
+        }
         None => (r"\??\C:".to_owned(), path),
     };
     let mut parts: Vec<&str> = Vec::new();
@@ -223,7 +258,9 @@ pub(crate) fn nt_path(path: &str) -> Vec<u16> {
             part => parts.push(part),
         }
     }
-    format!(r"{root}\{}", parts.join(r"\")).encode_utf16().collect()
+    format!(r"{root}\{}", parts.join(r"\"))
+        .encode_utf16()
+        .collect()
 }
 
 impl State {
@@ -250,13 +287,17 @@ impl State {
     fn make(&mut self, path: &str, directory: bool) -> OsResult<(FsId, FileId)> {
         match self.resolve(&nt_path(path), false)? {
             Resolved::File(..) => Err(OsError::ALREADY_EXISTS),
-            Resolved::Missing { fs, parent, name } => Ok((fs, self.create(fs, parent, &name, directory)?)),
+            Resolved::Missing { fs, parent, name } => {
+                Ok((fs, self.create(fs, parent, &name, directory)?))
+            }
         }
     }
 
     pub(crate) fn make_directories(&mut self, path: &str) -> OsResult<()> {
         let path = nt_path(path);
-        let ParsedPath::File(fs, names) = self.parse_path(&path)? else { return Err(OsError::INVALID_PARAMETER) };
+        let ParsedPath::File(fs, names) = self.parse_path(&path)? else {
+            return Err(OsError::INVALID_PARAMETER);
+        };
         let root = self.root(fs)?;
         for length in 1..=names.len() {
             match self.resolve_from(fs, root, names[..length].to_vec(), AtLink::Follow, true)? {
@@ -264,7 +305,9 @@ impl State {
                     return Err(OsError::DIRECTORY);
                 }
                 Resolved::File(..) => {}
-                Resolved::Missing { fs, parent, name } => drop(self.create(fs, parent, &name, true)?),
+                Resolved::Missing { fs, parent, name } => {
+                    drop(self.create(fs, parent, &name, true)?)
+                }
             }
         }
         Ok(())
@@ -283,7 +326,9 @@ impl State {
             return Err(OsError::DISK_FULL);
         }
         let file = file_system.record_mut(file)?;
-        let Body::File(content) = &mut file.body else { return Err(OsError::ACCESS_DENIED) };
+        let Body::File(content) = &mut file.body else {
+            return Err(OsError::ACCESS_DENIED);
+        };
         data.clone_into(content);
         Ok(())
     }
@@ -293,7 +338,11 @@ impl State {
         let absolute = target.starts_with(r"\\") || target.as_bytes().get(1) == Some(&b':');
         let print: Vec<u16> = target.encode_utf16().collect();
         let target_is_file = self.target_is_file(link, &target, absolute);
-        let substitute = if absolute { absolute_substitute(&target) } else { print.clone() };
+        let substitute = if absolute {
+            absolute_substitute(&target)
+        } else {
+            print.clone()
+        };
         let data = reparse_point::symlink(&substitute, &print, !absolute)?;
         let (fs, file) = self.make(link, !target_is_file)?;
         self.file_system_mut(fs)?.record_mut(file)?.reparse = Some(data);
@@ -303,8 +352,13 @@ impl State {
     /// Returns whether the target of a new link is a file. Go creates a file link then, and
     /// otherwise a directory link.
     fn target_is_file(&mut self, link: &str, target: &str, absolute: bool) -> bool {
-        let path = if absolute { target.to_owned() } else { format!(r"{link}\..\{target}") };
-        self.record_at(&path, true).is_ok_and(|file| !file.is_directory())
+        let path = if absolute {
+            target.to_owned()
+        } else {
+            format!(r"{link}\..\{target}")
+        };
+        self.record_at(&path, true)
+            .is_ok_and(|file| !file.is_directory())
     }
 
     pub(crate) fn make_junction(&mut self, link: &str, target: &str) -> OsResult<()> {
@@ -326,7 +380,12 @@ impl State {
 
     fn rename(&mut self, from: &str, to: &str) -> OsResult<()> {
         let (fs, file) = self.existing(from, false)?;
-        let Resolved::Missing { fs: other, parent, name } = self.resolve(&nt_path(to), false)? else {
+        let Resolved::Missing {
+            fs: other,
+            parent,
+            name,
+        } = self.resolve(&nt_path(to), false)?
+        else {
             return Err(OsError::ALREADY_EXISTS);
         };
         if fs != other {
@@ -349,7 +408,10 @@ impl State {
         self.check_writable(fs)?;
         let at = self.file_system(fs)?.record(file)?;
         let below = at.children().filter(|_| at.reparse.is_none());
-        let children: Vec<FileId> = below.into_iter().flat_map(|children| children.values().copied()).collect();
+        let children: Vec<FileId> = below
+            .into_iter()
+            .flat_map(|children| children.values().copied())
+            .collect();
         for child in children {
             self.remove_tree(fs, child)?;
         }
@@ -369,7 +431,10 @@ impl State {
 
 /// Returns the substitute name that `CreateSymbolicLinkW` writes for an absolute target.
 fn absolute_substitute(target: &str) -> Vec<u16> {
-    NtPath::from_win32(&U16String::from_str(target)).as_u16str().as_slice().to_vec()
+    NtPath::from_win32(&U16String::from_str(target))
+        .as_u16str()
+        .as_slice()
+        .to_vec()
 }
 
 #[cfg(test)]
@@ -397,7 +462,10 @@ mod tests {
             (r"\??\Volume{1}\", r"\\?\Volume{1}\"),
         ] {
             let target: Vec<u16> = target.encode_utf16().collect();
-            assert_eq!(readlink_text(&mount_point(&target, &[]).unwrap()).unwrap(), text);
+            assert_eq!(
+                readlink_text(&mount_point(&target, &[]).unwrap()).unwrap(),
+                text
+            );
         }
     }
 }

@@ -156,7 +156,10 @@ const AUTHENTICATIONS: [&str; 3] = ["NONE", "ONEWAYCHAP", "MUTUALCHAP"];
 impl PortalAddress {
     /// Returns the address of a portal. Port 0 stands for [`DEFAULT_PORT`].
     pub fn new(address: &str, port: u16) -> Self {
-        Self { address: address.to_owned(), port: if port == 0 { DEFAULT_PORT } else { port } }
+        Self {
+            address: address.to_owned(),
+            port: if port == 0 { DEFAULT_PORT } else { port },
+        }
     }
 }
 
@@ -164,8 +167,14 @@ impl fmt::Debug for Chap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("None"),
-            Self::OneWay { user, .. } => f.debug_struct("OneWay").field("user", user).finish_non_exhaustive(),
-            Self::Mutual { user, .. } => f.debug_struct("Mutual").field("user", user).finish_non_exhaustive(),
+            Self::OneWay { user, .. } => f
+                .debug_struct("OneWay")
+                .field("user", user)
+                .finish_non_exhaustive(),
+            Self::Mutual { user, .. } => f
+                .debug_struct("Mutual")
+                .field("user", user)
+                .finish_non_exhaustive(),
         }
     }
 }
@@ -173,14 +182,31 @@ impl fmt::Debug for Chap {
 impl Chap {
     /// Returns whether the target accepts a login and, in mutual CHAP, the initiator accepts the
     /// target.
-    fn accepts(&self, authentication: &str, user: &str, secret: Option<&Secret>, initiator: Option<&Secret>) -> bool {
-        let is_known =
-            |known: &str, expected: &str| known == user && secret.is_some_and(|given| given.expose() == expected);
+    fn accepts(
+        &self,
+        authentication: &str,
+        user: &str,
+        secret: Option<&Secret>,
+        initiator: Option<&Secret>,
+    ) -> bool {
+        let is_known = |known: &str, expected: &str| {
+            known == user && secret.is_some_and(|given| given.expose() == expected)
+        };
         match (self, authentication) {
             (Self::None, "NONE") => true,
-            (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, "ONEWAYCHAP") => is_known(user, secret),
-            (Self::Mutual { user, secret, target_secret }, "MUTUALCHAP") => {
-                is_known(user, secret) && initiator.is_some_and(|expected| expected.expose() == target_secret)
+            (Self::OneWay { user, secret } | Self::Mutual { user, secret, .. }, "ONEWAYCHAP") => {
+                is_known(user, secret)
+            }
+            (
+                Self::Mutual {
+                    user,
+                    secret,
+                    target_secret,
+                },
+                "MUTUALCHAP",
+            ) => {
+                is_known(user, secret)
+                    && initiator.is_some_and(|expected| expected.expose() == target_secret)
             }
             _ => false,
         }
@@ -190,7 +216,10 @@ impl Chap {
 impl Iscsi {
     /// Returns whether the initiator has a session with a target of the name `iqn`.
     pub fn is_connected(&self, iqn: &str) -> bool {
-        self.initiator.sessions.iter().any(|session| session.iqn.eq_ignore_ascii_case(iqn))
+        self.initiator
+            .sessions
+            .iter()
+            .any(|session| session.iqn.eq_ignore_ascii_case(iqn))
     }
 
     /// Restarts the node: ends all sessions and opens the persistent sessions again.
@@ -200,7 +229,9 @@ impl Iscsi {
             effects.extend(self.log_out(0));
         }
         for favourite in self.initiator.favourites.clone() {
-            if self.target(&favourite.iqn, &favourite.portal).is_some() && self.answers(&favourite.portal) {
+            if self.target(&favourite.iqn, &favourite.portal).is_some()
+                && self.answers(&favourite.portal)
+            {
                 effects.extend(self.open_session(favourite));
             }
         }
@@ -246,8 +277,13 @@ impl Iscsi {
 
     fn discover(&mut self, at: &PortalAddress) {
         self.initiator.discovered.retain(|(_, portal)| portal != at);
-        let offered = self.targets.iter().filter(|target| target.portals.contains(at));
-        self.initiator.discovered.extend(offered.map(|target| (target.iqn.clone(), at.clone())));
+        let offered = self
+            .targets
+            .iter()
+            .filter(|target| target.portals.contains(at));
+        self.initiator
+            .discovered
+            .extend(offered.map(|target| (target.iqn.clone(), at.clone())));
     }
 
     /// Opens a session. The first session of a target attaches its disks.
@@ -255,7 +291,10 @@ impl Iscsi {
         let effect = Effect::Attach(self.luns(&session));
         let is_first = !self.has_session_beside(&session);
         self.initiator.logins += 1;
-        self.initiator.sessions.push(Session { number: self.initiator.logins, ..session });
+        self.initiator.sessions.push(Session {
+            number: self.initiator.logins,
+            ..session
+        });
         is_first.then_some(effect)
     }
 
@@ -268,8 +307,16 @@ impl Iscsi {
 
     /// Returns whether another session leads to the same target.
     fn has_session_beside(&self, session: &Session) -> bool {
-        let target = |session: &Session| (session.iqn.clone(), self.position(&session.iqn, &session.portal));
-        self.initiator.sessions.iter().any(|other| target(other) == target(session))
+        let target = |session: &Session| {
+            (
+                session.iqn.clone(),
+                self.position(&session.iqn, &session.portal),
+            )
+        };
+        self.initiator
+            .sessions
+            .iter()
+            .any(|other| target(other) == target(session))
     }
 
     fn answers(&self, at: &PortalAddress) -> bool {
@@ -278,28 +325,41 @@ impl Iscsi {
 
     /// Returns the portal that answers at an address.
     fn portal(&self, at: &PortalAddress) -> Option<&Portal> {
-        let is_at = |portal: &Portal| portal.address.eq_ignore_ascii_case(&at.address) && portal.port == at.port;
-        self.portals.iter().find(|portal| is_at(portal) && portal.reachable)
+        let is_at = |portal: &Portal| {
+            portal.address.eq_ignore_ascii_case(&at.address) && portal.port == at.port
+        };
+        self.portals
+            .iter()
+            .find(|portal| is_at(portal) && portal.reachable)
     }
 
     /// Returns the position of the target of a name at a portal.
     fn position(&self, iqn: &str, at: &PortalAddress) -> Option<usize> {
-        self.targets.iter().position(|target| target.iqn.eq_ignore_ascii_case(iqn) && target.portals.contains(at))
+        self.targets
+            .iter()
+            .position(|target| target.iqn.eq_ignore_ascii_case(iqn) && target.portals.contains(at))
     }
 
     fn target(&self, iqn: &str, at: &PortalAddress) -> Option<&Target> {
-        self.position(iqn, at).map(|position| &self.targets[position])
+        self.position(iqn, at)
+            .map(|position| &self.targets[position])
     }
 
     fn luns(&self, session: &Session) -> Vec<Lun> {
-        self.target(&session.iqn, &session.portal).map(|target| target.luns.clone()).unwrap_or_default()
+        self.target(&session.iqn, &session.portal)
+            .map(|target| target.luns.clone())
+            .unwrap_or_default()
     }
 }
 
 impl Target {
     /// Returns whether both targets have the same name at the same portal.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
-        self.iqn.eq_ignore_ascii_case(&other.iqn) && self.portals.iter().any(|portal| other.portals.contains(portal))
+        self.iqn.eq_ignore_ascii_case(&other.iqn)
+            && self
+                .portals
+                .iter()
+                .any(|portal| other.portals.contains(portal))
     }
 }
 

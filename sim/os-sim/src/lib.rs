@@ -38,7 +38,8 @@ mod wmi;
 pub use builder::{Builder, node};
 pub use clock::timing::Timing;
 pub use description::{
-    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span, VolumeHealth,
+    Content, Description, DescriptionError, DiskDescription, FileDescription, Page83, Span,
+    VolumeHealth,
 };
 pub use external::External;
 pub use files::file_system::Oplock;

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use os::abi::{AccessEntry, ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE, SecurityDescriptor};
+use os::abi::{
+    AccessEntry, ControlCode, DISK_INTERFACE, FIRMWARE_SMBIOS, STORAGE_PORT_INTERFACE,
+    SecurityDescriptor,
+};
 use os::{
-    Clock, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, Service, ServiceAccess,
-    ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
+    Clock, FileInfo, FsInfo, Handle, NtPath, Open, Os, OsError, OsResult, PathForm, Service,
+    ServiceAccess, ServiceConfig, Time, U16Str, U16String, Uuid, Wmi,
 };
 
 use crate::clock::SharedState;
@@ -47,17 +50,27 @@ impl Drop for Process {
 
 impl Os for Sim {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
-        let id = waiting(self.shared(), |state| state.open(self.process.id, path.as_u16str().as_slice(), how, false))?;
-        Ok(Box::new(OpenHandle { shared: Arc::clone(self.shared()), id }))
+        let id = waiting(self.shared(), |state| {
+            state.open(self.process.id, path.as_u16str().as_slice(), how, false)
+        })?;
+        Ok(Box::new(OpenHandle {
+            shared: Arc::clone(self.shared()),
+            id,
+        }))
     }
 
     fn attributes(&self, path: &NtPath) -> OsResult<u32> {
-        waiting(self.shared(), |state| state.attributes(self.process.id, path.as_u16str().as_slice()))
+        waiting(self.shared(), |state| {
+            state.attributes(self.process.id, path.as_u16str().as_slice())
+        })
     }
 
     fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
         Ok(self.with(|state| match class {
-            DISK_INTERFACE => state.visible_disks().map(|(_, disk)| U16String::from_str(&disk.interface())).collect(),
+            DISK_INTERFACE => state
+                .visible_disks()
+                .map(|(_, disk)| U16String::from_str(&disk.interface()))
+                .collect(),
             STORAGE_PORT_INTERFACE => vec![U16String::from_str(&storage_port())],
             _ => Vec::new(),
         }))
@@ -75,9 +88,14 @@ impl Os for Sim {
 
     fn volumes(&self) -> OsResult<Vec<U16String>> {
         Ok(self.with(|state| {
-            let mut ids: Vec<Uuid> = state.arrived_volumes().map(|(_, volume)| volume.id).collect();
+            let mut ids: Vec<Uuid> = state
+                .arrived_volumes()
+                .map(|(_, volume)| volume.id)
+                .collect();
             ids.sort_unstable();
-            ids.into_iter().map(|id| U16String::from_str(&volume_path(id))).collect()
+            ids.into_iter()
+                .map(|id| U16String::from_str(&volume_path(id)))
+                .collect()
         }))
     }
 
@@ -96,7 +114,11 @@ impl Os for Sim {
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let name = name.to_string_lossy();
         self.with(|state| state.services.open(&name, access))?;
-        Ok(Box::new(OpenService { shared: Arc::clone(self.shared()), name, access }))
+        Ok(Box::new(OpenService {
+            shared: Arc::clone(self.shared()),
+            name,
+            access,
+        }))
     }
 
     fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
@@ -145,9 +167,19 @@ struct OpenHandle {
 }
 
 impl OpenHandle {
-    fn open_relative(&self, name: &U16Str, how: &Open, refuses_links: bool) -> OsResult<Box<dyn Handle>> {
-        let id = waiting(&self.shared, |state| state.open_relative(self.id, name, how, refuses_links))?;
-        Ok(Box::new(Self { shared: Arc::clone(&self.shared), id }))
+    fn open_relative(
+        &self,
+        name: &U16Str,
+        how: &Open,
+        refuses_links: bool,
+    ) -> OsResult<Box<dyn Handle>> {
+        let id = waiting(&self.shared, |state| {
+            state.open_relative(self.id, name, how, refuses_links)
+        })?;
+        Ok(Box::new(Self {
+            shared: Arc::clone(&self.shared),
+            id,
+        }))
     }
 }
 
@@ -167,11 +199,13 @@ impl Handle for OpenHandle {
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.shared.with(|state| state.control(self.id, code, input, output))
+        self.shared
+            .with(|state| state.control(self.id, code, input, output))
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.shared.with(|state| state.query_file(self.id, class, output))
+        self.shared
+            .with(|state| state.query_file(self.id, class, output))
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
@@ -179,11 +213,13 @@ impl Handle for OpenHandle {
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.shared.with(|state| state.query_file_system(self.id, class, output))
+        self.shared
+            .with(|state| state.query_file_system(self.id, class, output))
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.shared.with(|state| state.list_directory(self.id, restart, output))
+        self.shared
+            .with(|state| state.list_directory(self.id, restart, output))
     }
 
     fn final_path(&self, form: PathForm) -> OsResult<U16String> {
@@ -195,11 +231,13 @@ impl Handle for OpenHandle {
     }
 
     fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
-        self.shared.with(|state| state.set_access_list(self.id, entries))
+        self.shared
+            .with(|state| state.set_access_list(self.id, entries))
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.shared.with(|state| state.read(self.id, offset, output))
+        self.shared
+            .with(|state| state.read(self.id, offset, output))
     }
 
     fn flush(&self) -> OsResult<()> {
@@ -217,7 +255,11 @@ struct OpenService {
 impl OpenService {
     /// Fails with `ACCESS_DENIED` unless the service was opened for `needed`.
     fn check(&self, needed: ServiceAccess) -> OsResult<()> {
-        if self.access == needed { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
+        if self.access == needed {
+            Ok(())
+        } else {
+            Err(OsError::ACCESS_DENIED)
+        }
     }
 }
 
@@ -227,21 +269,28 @@ impl Service for OpenService {
     }
 
     fn state(&self) -> OsResult<u32> {
-        self.shared.with(|state| state.services.state(&self.name, Time(state.now)))
+        self.shared
+            .with(|state| state.services.state(&self.name, Time(state.now)))
     }
 
     fn start(&self) -> OsResult<()> {
         self.check(ServiceAccess::Start)?;
-        self.shared.with(|state| state.services.start(&self.name, Time(state.now)))
+        self.shared
+            .with(|state| state.services.start(&self.name, Time(state.now)))
     }
 
     fn stop(&self) -> OsResult<()> {
         self.check(ServiceAccess::Stop)?;
-        self.shared.with(|state| state.services.stop(&self.name, Time(state.now)))
+        self.shared
+            .with(|state| state.services.stop(&self.name, Time(state.now)))
     }
 
     fn active_dependents(&self) -> OsResult<Vec<U16String>> {
         self.check(ServiceAccess::Stop)?;
-        self.shared.with(|state| state.services.active_dependents(&self.name, Time(state.now)))
+        self.shared.with(|state| {
+            state
+                .services
+                .active_dependents(&self.name, Time(state.now))
+        })
     }
 }

@@ -14,7 +14,10 @@ pub(crate) struct Registry {
 impl Registry {
     /// Returns a text.
     pub(crate) fn text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.texts.get(&address(key, value)).cloned().ok_or(OsError::FILE_NOT_FOUND)
+        self.texts
+            .get(&address(key, value))
+            .cloned()
+            .ok_or(OsError::FILE_NOT_FOUND)
     }
 
     /// Sets a text.
@@ -24,10 +27,16 @@ impl Registry {
 
     /// Deletes a value.
     pub(crate) fn delete(&mut self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.texts.remove(&address(key, value)).map(drop).ok_or(OsError::FILE_NOT_FOUND)
+        self.texts
+            .remove(&address(key, value))
+            .map(drop)
+            .ok_or(OsError::FILE_NOT_FOUND)
     }
 }
 
 fn address(key: &U16Str, value: &U16Str) -> (String, String) {
-    (key.to_string_lossy().to_lowercase(), value.to_string_lossy().to_lowercase())
+    (
+        key.to_string_lossy().to_lowercase(),
+        value.to_string_lossy().to_lowercase(),
+    )
 }

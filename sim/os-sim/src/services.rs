@@ -120,7 +120,11 @@ pub const SERVICE_DEPENDENCY_DELETED: OsError = OsError(1075);
 impl ServiceModel {
     /// Returns a stopped service that starts on demand and without delay.
     pub fn new(name: &str, display_name: &str) -> Self {
-        Self { name: name.to_owned(), display_name: display_name.to_owned(), ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            display_name: display_name.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Ends a pending state that is due.
@@ -130,7 +134,11 @@ impl ServiceModel {
         }
         self.until = None;
         let fails = self.state == ServiceState::StartPending && self.fails_to_start;
-        self.state = if fails { ServiceState::Stopped } else { self.state.settled() };
+        self.state = if fails {
+            ServiceState::Stopped
+        } else {
+            self.state.settled()
+        };
     }
 
     fn enter(&mut self, pending: ServiceState, at: Time, now: Time) {
@@ -143,7 +151,9 @@ impl ServiceModel {
 impl Services {
     /// Ends the pending states that are due.
     pub fn tick(&mut self, now: Time) {
-        self.services.iter_mut().for_each(|service| service.tick(now));
+        self.services
+            .iter_mut()
+            .for_each(|service| service.tick(now));
     }
 
     /// Checks that `name` can be opened with `access`.
@@ -162,7 +172,10 @@ impl Services {
     pub fn config(&self, name: &str) -> OsResult<ServiceConfig> {
         let service = self.get(name)?;
         let display_name = U16String::from_str(&service.display_name);
-        Ok(ServiceConfig { display_name, start_type: service.start_type as u32 })
+        Ok(ServiceConfig {
+            display_name,
+            start_type: service.start_type as u32,
+        })
     }
 
     /// Returns the state of `name`.
@@ -184,8 +197,14 @@ impl Services {
         }
         let mut order = Vec::new();
         self.start_order(self.position(name)?, &mut Vec::new(), &mut order)?;
-        let starting = self.services.iter().filter(|service| service.state == ServiceState::StartPending);
-        let mut ready_at = starting.filter_map(|service| service.until).max().unwrap_or(now);
+        let starting = self
+            .services
+            .iter()
+            .filter(|service| service.state == ServiceState::StartPending);
+        let mut ready_at = starting
+            .filter_map(|service| service.until)
+            .max()
+            .unwrap_or(now);
         for position in order {
             self.starts += 1;
             let starts = self.starts;
@@ -209,7 +228,9 @@ impl Services {
         let service = self.get(name)?;
         match service.state {
             ServiceState::Stopped => return Err(OsError::SERVICE_NOT_ACTIVE),
-            ServiceState::StartPending | ServiceState::StopPending => return Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL),
+            ServiceState::StartPending | ServiceState::StopPending => {
+                return Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL);
+            }
             _ => {}
         }
         if !self.running_dependents(name)?.is_empty() {
@@ -236,9 +257,14 @@ impl Services {
         let mut order = Vec::new();
         self.dependents(self.position(name)?, &mut found, &mut order);
         let active = order.into_iter().map(|position| &self.services[position]);
-        let mut active: Vec<_> = active.filter(|service| service.state != ServiceState::Stopped).collect();
+        let mut active: Vec<_> = active
+            .filter(|service| service.state != ServiceState::Stopped)
+            .collect();
         active.sort_by_key(|service| std::cmp::Reverse(service.started));
-        Ok(active.into_iter().map(|service| U16String::from_str(&service.name)).collect())
+        Ok(active
+            .into_iter()
+            .map(|service| U16String::from_str(&service.name))
+            .collect())
     }
 
     /// Restarts the node: stops all services and starts the automatic services.
@@ -247,8 +273,15 @@ impl Services {
             service.state = ServiceState::Stopped;
             service.until = None;
         }
-        let boots = |service: &ServiceModel| !matches!(service.start_type, StartType::Manual | StartType::Disabled);
-        let names: Vec<_> = self.services.iter().filter(|s| boots(s)).map(|service| service.name.clone()).collect();
+        let boots = |service: &ServiceModel| {
+            !matches!(service.start_type, StartType::Manual | StartType::Disabled)
+        };
+        let names: Vec<_> = self
+            .services
+            .iter()
+            .filter(|s| boots(s))
+            .map(|service| service.name.clone())
+            .collect();
         for name in names {
             // Ignore a service that cannot start, or that already runs as a dependency.
             let _ = self.start(&name, now);
@@ -260,13 +293,21 @@ impl Services {
     }
 
     fn position(&self, name: &str) -> OsResult<usize> {
-        let found = self.services.iter().position(|service| service.name.eq_ignore_ascii_case(name));
+        let found = self
+            .services
+            .iter()
+            .position(|service| service.name.eq_ignore_ascii_case(name));
         found.ok_or(OsError::SERVICE_DOES_NOT_EXIST)
     }
 
     /// Appends the service and its direct and indirect dependencies to `order`, each service after
     /// its dependencies.
-    fn start_order(&self, position: usize, above: &mut Vec<usize>, order: &mut Vec<usize>) -> OsResult<()> {
+    fn start_order(
+        &self,
+        position: usize,
+        above: &mut Vec<usize>,
+        order: &mut Vec<usize>,
+    ) -> OsResult<()> {
         if above.contains(&position) {
             return Err(CIRCULAR_DEPENDENCY);
         }
@@ -275,10 +316,14 @@ impl Services {
         }
         above.push(position);
         for needed in &self.services[position].depends_on {
-            let needed = self.position(needed).map_err(|_| SERVICE_DEPENDENCY_DELETED)?;
+            let needed = self
+                .position(needed)
+                .map_err(|_| SERVICE_DEPENDENCY_DELETED)?;
             let service = &self.services[needed];
             let cannot = service.start_type == StartType::Disabled || service.fails_to_start;
-            if service.state == ServiceState::StopPending || service.state == ServiceState::Stopped && cannot {
+            if service.state == ServiceState::StopPending
+                || service.state == ServiceState::Stopped && cannot
+            {
                 return Err(SERVICE_DEPENDENCY_FAIL);
             }
             self.start_order(needed, above, order)?;
@@ -293,8 +338,15 @@ impl Services {
     /// comes first.
     fn dependents(&self, position: usize, found: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
         let name = &self.services[position].name;
-        let needs = |service: &ServiceModel| service.depends_on.iter().any(|needed| needed.eq_ignore_ascii_case(name));
-        let mut direct: Vec<_> = (0..self.services.len()).filter(|other| needs(&self.services[*other])).collect();
+        let needs = |service: &ServiceModel| {
+            service
+                .depends_on
+                .iter()
+                .any(|needed| needed.eq_ignore_ascii_case(name))
+        };
+        let mut direct: Vec<_> = (0..self.services.len())
+            .filter(|other| needs(&self.services[*other]))
+            .collect();
         direct.sort_by_key(|other| std::cmp::Reverse(self.services[*other].started));
         for other in direct {
             if found.insert(other) {

@@ -36,7 +36,9 @@ pub(crate) const DEFAULT_NODE: &str = include_str!("default_node.toml");
 
 impl Sim {
     pub(crate) fn new(state: State) -> Self {
-        Self { process: Arc::new(Process::new(SharedState::new(state))) }
+        Self {
+            process: Arc::new(Process::new(SharedState::new(state))),
+        }
     }
 
     /// Creates a node from a description.
@@ -66,7 +68,9 @@ impl Sim {
     /// Starts another process on the node and returns the node as that process sees it.
     pub fn process(&self) -> Arc<Self> {
         let process = Process::new(Arc::clone(self.shared()));
-        Arc::new(Self { process: Arc::new(process) })
+        Arc::new(Self {
+            process: Arc::new(process),
+        })
     }
 
     /// Starts a process whose account lacks the privilege to create symbolic links
@@ -117,8 +121,16 @@ impl Sim {
                 service.start_takes = Duration::ZERO;
                 service.stop_takes = Duration::ZERO;
             }
-            state.smb.servers.iter_mut().for_each(|server| server.answer_takes = Duration::ZERO);
-            state.iscsi.portals.iter_mut().for_each(|portal| portal.answer_takes = Duration::ZERO);
+            state
+                .smb
+                .servers
+                .iter_mut()
+                .for_each(|server| server.answer_takes = Duration::ZERO);
+            state
+                .iscsi
+                .portals
+                .iter_mut()
+                .for_each(|portal| portal.answer_takes = Duration::ZERO);
         });
         self
     }
@@ -142,7 +154,11 @@ impl Sim {
 
     /// Attaches a disk and returns its number. If it is not `detected`, Windows shows it after the
     /// next rescan.
-    pub fn attach_disk(&self, disk: &DiskDescription, detected: bool) -> Result<u32, DescriptionError> {
+    pub fn attach_disk(
+        &self,
+        disk: &DiskDescription,
+        detected: bool,
+    ) -> Result<u32, DescriptionError> {
         self.with(|state| state.attach(disk, detected))
     }
 
@@ -170,7 +186,11 @@ impl Sim {
     /// Formats a volume with NTFS, as another program does. Its files are lost. Returns false if
     /// the volume does not exist.
     pub fn format(&self, volume: Uuid) -> bool {
-        let ntfs = FormatArguments { volume, kind: "NTFS".to_owned(), cluster_size: None };
+        let ntfs = FormatArguments {
+            volume,
+            kind: "NTFS".to_owned(),
+            cluster_size: None,
+        };
         self.with(|state| state.format(&ntfs) == 0)
     }
 
@@ -185,7 +205,14 @@ impl Sim {
 
     /// Returns the names of the services.
     pub fn service_names(&self) -> Vec<String> {
-        self.with(|state| state.services.services.iter().map(|service| service.name.clone()).collect())
+        self.with(|state| {
+            state
+                .services
+                .services
+                .iter()
+                .map(|service| service.name.clone())
+                .collect()
+        })
     }
 
     /// Sets the error of requests to a device that was removed. Default: `DEV_NOT_EXIST`.
@@ -199,7 +226,9 @@ impl Sim {
     pub fn grow_disk(&self, number: u32, bytes: u64) -> bool {
         self.with(|state| {
             let device = state.attached_device(number);
-            let Some(disk) = device.and_then(|device| state.disks.get_mut(&device)) else { return false };
+            let Some(disk) = device.and_then(|device| state.disks.get_mut(&device)) else {
+                return false;
+            };
             let grows = bytes > disk.size;
             disk.size = disk.size.max(bytes);
             grows
@@ -212,7 +241,12 @@ impl Sim {
     /// Returns false if the disk or the partition does not exist.
     pub fn delete_partition(&self, disk: u32, partition: u32) -> bool {
         self.with(|state| {
-            let Some(disk) = state.device(disk).and_then(|device| state.disks.get_mut(&device)) else { return false };
+            let Some(disk) = state
+                .device(disk)
+                .and_then(|device| state.disks.get_mut(&device))
+            else {
+                return false;
+            };
             let before = disk.partitions.len();
             disk.partitions.retain(|known| known.number != partition);
             disk.partitions.len() < before
@@ -230,7 +264,11 @@ impl Sim {
     /// Sets whether an SMB server answers. Returns false if there is no such server.
     pub fn set_smb_reachable(&self, host: &str, reachable: bool) -> bool {
         self.with(|state| {
-            let server = state.smb.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
+            let server = state
+                .smb
+                .servers
+                .iter_mut()
+                .find(|server| server.host.eq_ignore_ascii_case(host));
             server.map(|server| server.reachable = reachable).is_some()
         })
     }
@@ -238,7 +276,9 @@ impl Sim {
     /// Sets whether an iSCSI portal answers. Returns false if there is no such portal.
     pub fn set_portal_reachable(&self, address: &str, port: u16, reachable: bool) -> bool {
         self.with(|state| {
-            let is_it = |portal: &&mut Portal| portal.address.eq_ignore_ascii_case(address) && portal.port == port;
+            let is_it = |portal: &&mut Portal| {
+                portal.address.eq_ignore_ascii_case(address) && portal.port == port
+            };
             let portal = state.iscsi.portals.iter_mut().find(is_it);
             portal.map(|portal| portal.reachable = reachable).is_some()
         })
@@ -282,7 +322,11 @@ impl Sim {
             state.started = state.now;
             let now = Time(state.now);
             state.services.reboot(now);
-            state.iscsi.reboot().into_iter().for_each(|effect| state.apply(effect));
+            state
+                .iscsi
+                .reboot()
+                .into_iter()
+                .for_each(|effect| state.apply(effect));
         });
     }
 

@@ -110,20 +110,27 @@ pub struct Mapping {
 impl User {
     /// Returns an account.
     pub fn new(name: &str, password: &str) -> Self {
-        Self { name: name.to_owned(), password: password.to_owned(), changes: 0 }
+        Self {
+            name: name.to_owned(),
+            password: password.to_owned(),
+            changes: 0,
+        }
     }
 
     /// Returns whether a client that logs on as `name` uses this account. If the account has no
     /// domain, the client may name any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
-        self.name.eq_ignore_ascii_case(name) || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
+        self.name.eq_ignore_ascii_case(name)
+            || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
     }
 }
 
 impl fmt::Debug for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("User")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -140,7 +147,9 @@ impl Server {
     }
 
     fn share(&self, name: &str) -> Option<&Share> {
-        self.shares.iter().find(|share| share.name.eq_ignore_ascii_case(name))
+        self.shares
+            .iter()
+            .find(|share| share.name.eq_ignore_ascii_case(name))
     }
 
     fn user(&self, name: &str) -> Option<&User> {
@@ -156,15 +165,28 @@ impl Smb {
 
     /// Returns whether a server has the mapping's share, and its user with an unchanged password.
     pub(crate) fn accepts(&self, mapping: &Mapping) -> bool {
-        let Some((host, share)) = split(&mapping.remote) else { return false };
-        let Some(server) = self.server(&host) else { return false };
-        let is_user = |name: &str| server.user(name).is_some_and(|user| user.changes == mapping.changes);
-        server.share(&share).is_some_and(|share| mapping.user.as_deref().map_or(share.guest, is_user))
+        let Some((host, share)) = split(&mapping.remote) else {
+            return false;
+        };
+        let Some(server) = self.server(&host) else {
+            return false;
+        };
+        let is_user = |name: &str| {
+            server
+                .user(name)
+                .is_some_and(|user| user.changes == mapping.changes)
+        };
+        server
+            .share(&share)
+            .is_some_and(|share| mapping.user.as_deref().map_or(share.guest, is_user))
     }
 
     /// Adds mappings that Windows restored after a restart.
     pub(crate) fn restore(&mut self, mappings: &[Mapping]) {
-        let in_lower_case = |mapping: &Mapping| Mapping { remote: mapping.remote.to_lowercase(), ..mapping.clone() };
+        let in_lower_case = |mapping: &Mapping| Mapping {
+            remote: mapping.remote.to_lowercase(),
+            ..mapping.clone()
+        };
         self.mappings.extend(mappings.iter().map(in_lower_case));
     }
 
@@ -204,7 +226,10 @@ impl Smb {
         let force = arguments.bool("Force")?.unwrap_or_default();
         let remote = target.text("RemotePath").ok_or(OsError::WBEM_NOT_FOUND)?;
         let position = self.position(remote).ok_or(OsError::WBEM_NOT_FOUND)?;
-        if !force && split(remote).is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}"))) {
+        if !force
+            && split(remote)
+                .is_some_and(|(host, share)| open_shares.contains(&format!(r"{host}\{share}")))
+        {
             return Err(OsError::OPEN_FILES);
         }
         self.mappings.remove(position);
@@ -213,12 +238,23 @@ impl Smb {
 
     /// Returns how long a method call takes. `timeout` is how long Windows waits for a server that
     /// does not answer.
-    pub fn duration(&self, method: &str, arguments: &[(&str, Value)], timeout: Duration) -> Duration {
-        let named = arguments.iter().find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
+    pub fn duration(
+        &self,
+        method: &str,
+        arguments: &[(&str, Value)],
+        timeout: Duration,
+    ) -> Duration {
+        let named = arguments
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("RemotePath"));
         match named {
             Some((_, Value::Text(remote))) if method.eq_ignore_ascii_case("Create") => {
                 // The node rejects a path that is already mapped without asking the server.
-                if self.position(remote).is_some() { Duration::ZERO } else { self.answer_time(remote, timeout) }
+                if self.position(remote).is_some() {
+                    Duration::ZERO
+                } else {
+                    self.answer_time(remote, timeout)
+                }
             }
             _ => Duration::ZERO,
         }
@@ -240,20 +276,33 @@ impl Smb {
     /// On Windows this takes [`Self::answer_time`].
     pub fn open(&self, remote: &str) -> OsResult<Uuid> {
         let (host, share) = split(remote).ok_or(OsError::BAD_NET_NAME)?;
-        let is_on_share = |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
+        let is_on_share =
+            |mapping: &Mapping| split(&mapping.remote) == Some((host.clone(), share.clone()));
         // Windows opens a share that is not mapped through any session with its server.
         let session = self.mappings.iter().find(|mapping| is_on_share(mapping));
         let session = session.or_else(|| self.mappings.iter().find(|mapping| mapping.is_to(&host)));
         let guest = self.log_on(&host, session)?;
-        let share = self.server(&host).and_then(|server| server.share(&share)).ok_or(OsError::BAD_NET_NAME)?;
-        if guest && !share.guest { Err(OsError::LOGON_FAILURE) } else { Ok(share.tree) }
+        let share = self
+            .server(&host)
+            .and_then(|server| server.share(&share))
+            .ok_or(OsError::BAD_NET_NAME)?;
+        if guest && !share.guest {
+            Err(OsError::LOGON_FAILURE)
+        } else {
+            Ok(share.tree)
+        }
     }
 
     /// Changes the password of `user` on `host`. Mappings with the old password fail from then on.
     /// Returns false if the server or the user does not exist.
     pub fn rotate(&mut self, host: &str, user: &str, password: &str) -> bool {
-        let server = self.servers.iter_mut().find(|server| server.host.eq_ignore_ascii_case(host));
-        let Some(user) = server.and_then(|server| server.users.iter_mut().find(|known| known.is(user))) else {
+        let server = self
+            .servers
+            .iter_mut()
+            .find(|server| server.host.eq_ignore_ascii_case(host));
+        let Some(user) =
+            server.and_then(|server| server.users.iter_mut().find(|known| known.is(user)))
+        else {
             return false;
         };
         password.clone_into(&mut user.password);
@@ -264,17 +313,32 @@ impl Smb {
     /// Restarts the node: keeps the persistent mappings, which connect at their first use.
     pub fn reboot(&mut self) {
         self.mappings.retain(|mapping| mapping.persistent);
-        self.mappings.iter_mut().for_each(|mapping| mapping.restored = true);
+        self.mappings
+            .iter_mut()
+            .for_each(|mapping| mapping.restored = true);
     }
 
     fn create(&mut self, arguments: Arguments<'_>) -> OsResult<Returned> {
-        let remote = arguments.text("RemotePath")?.unwrap_or_default().to_lowercase();
+        let remote = arguments
+            .text("RemotePath")?
+            .unwrap_or_default()
+            .to_lowercase();
         let privacy = arguments.bool("RequirePrivacy")?.unwrap_or_default();
         let persistent = arguments.bool("Persistent")?.unwrap_or(true);
-        let credential = arguments.secret("Credential")?.filter(|credential| !credential.expose().is_empty());
-        let split = credential.map(|text| split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER));
+        let credential = arguments
+            .secret("Credential")?
+            .filter(|credential| !credential.expose().is_empty());
+        let split = credential
+            .map(|text| split_credential(text.expose()).ok_or(OsError::INVALID_PARAMETER));
         let (user, password) = split.transpose()?.unzip();
-        let mapping = Mapping { remote, user, persistent, privacy, restored: false, changes: 0 };
+        let mapping = Mapping {
+            remote,
+            user,
+            persistent,
+            privacy,
+            restored: false,
+            changes: 0,
+        };
         Ok(created("CreatedMapping", self.map(mapping, password)?))
     }
 
@@ -285,15 +349,28 @@ impl Smb {
         }
         let user = mapping.user.as_deref();
         let is_stored = mapping.persistent && user.is_some();
-        if user.is_some_and(|user| !user.contains('\\')) || is_stored && self.forbids_stored_credentials {
+        if user.is_some_and(|user| !user.contains('\\'))
+            || is_stored && self.forbids_stored_credentials
+        {
             return Err(OsError::NO_SUCH_LOGON_SESSION);
         }
         if let Some(position) = self.position(&mapping.remote) {
             let is_same = self.mappings[position].is_of(user);
-            return Err(if is_same { ALREADY_ASSIGNED } else { OsError::SESSION_CREDENTIAL_CONFLICT });
+            return Err(if is_same {
+                ALREADY_ASSIGNED
+            } else {
+                OsError::SESSION_CREDENTIAL_CONFLICT
+            });
         }
-        let server = self.server(&host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
-        let mut sessions = self.mappings.iter().filter(|mapping| mapping.is_to(&host)).peekable();
+        let server = self
+            .server(&host)
+            .filter(|server| server.reachable)
+            .ok_or(OsError::BAD_NETPATH)?;
+        let mut sessions = self
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.is_to(&host))
+            .peekable();
         let has_session = sessions.peek().is_some();
         if sessions.any(|session| !session.is_of(user) || session.is_above(&mapping.remote)) {
             return Err(OsError::SESSION_CREDENTIAL_CONFLICT);
@@ -304,7 +381,11 @@ impl Smb {
                 let known = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
                 if known.password != password.expose() {
                     // If a session of the user is open, the node itself compares the password.
-                    return Err(if has_session { OsError::INVALID_PASSWORD } else { OsError::LOGON_FAILURE });
+                    return Err(if has_session {
+                        OsError::INVALID_PASSWORD
+                    } else {
+                        OsError::LOGON_FAILURE
+                    });
                 }
                 known.changes
             }
@@ -321,20 +402,33 @@ impl Smb {
 
     /// Logs on to `host` as the user of `session`. Returns whether the logon is as a guest.
     fn log_on(&self, host: &str, session: Option<&Mapping>) -> OsResult<bool> {
-        let server = self.server(host).filter(|server| server.reachable).ok_or(OsError::BAD_NETPATH)?;
-        let Some((mapping, name)) = session.and_then(|mapping| Some((mapping, mapping.user.as_deref()?))) else {
+        let server = self
+            .server(host)
+            .filter(|server| server.reachable)
+            .ok_or(OsError::BAD_NETPATH)?;
+        let Some((mapping, name)) =
+            session.and_then(|mapping| Some((mapping, mapping.user.as_deref()?)))
+        else {
             return Ok(true);
         };
         let user = server.user(name).ok_or(OsError::LOGON_FAILURE)?;
-        if user.changes == mapping.changes { Ok(false) } else { Err(OsError::LOGON_FAILURE) }
+        if user.changes == mapping.changes {
+            Ok(false)
+        } else {
+            Err(OsError::LOGON_FAILURE)
+        }
     }
 
     fn server(&self, host: &str) -> Option<&Server> {
-        self.servers.iter().find(|server| server.host.eq_ignore_ascii_case(host))
+        self.servers
+            .iter()
+            .find(|server| server.host.eq_ignore_ascii_case(host))
     }
 
     fn position(&self, remote: &str) -> Option<usize> {
-        self.mappings.iter().position(|mapping| mapping.remote == remote.to_lowercase())
+        self.mappings
+            .iter()
+            .position(|mapping| mapping.remote == remote.to_lowercase())
     }
 }
 
@@ -351,18 +445,27 @@ impl Mapping {
 
     /// Returns whether `remote` is a directory below the mapped path.
     fn is_above(&self, remote: &str) -> bool {
-        remote.strip_prefix(&self.remote).is_some_and(|rest| rest.starts_with('\\'))
+        remote
+            .strip_prefix(&self.remote)
+            .is_some_and(|rest| rest.starts_with('\\'))
     }
 
     fn instance(&self) -> Instance {
         let path = ObjectPath::object(GLOBAL_MAPPING, "RemotePath", &self.remote);
-        let properties = [("RemotePath", text(&self.remote)), ("RequirePrivacy", Value::Bool(self.privacy))];
+        let properties = [
+            ("RemotePath", text(&self.remote)),
+            ("RequirePrivacy", Value::Bool(self.privacy)),
+        ];
         instance(&path, properties)
     }
 }
 
 pub(crate) static METHODS: [Method; 2] = [
-    method(GLOBAL_MAPPING, "Create", "RemotePath Credential Persistent RequirePrivacy"),
+    method(
+        GLOBAL_MAPPING,
+        "Create",
+        "RemotePath Credential Persistent RequirePrivacy",
+    ),
     method(GLOBAL_MAPPING, "Remove", "Force"),
 ];
 

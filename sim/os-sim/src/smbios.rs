@@ -23,7 +23,11 @@ pub fn table(serial: Option<&str>) -> Vec<u8> {
     }
     let mut bios = [0; 20];
     bios[..2].copy_from_slice(&[1, 2]);
-    raw(&[structure(0, &bios, &["Simulated", "1.0"]), structure(1, &fields, &system), structure(127, &[], &[])])
+    raw(&[
+        structure(0, &bios, &["Simulated", "1.0"]),
+        structure(1, &fields, &system),
+        structure(127, &[], &[]),
+    ])
 }
 
 /// The length of a structure's header: type, length and handle.
@@ -49,7 +53,13 @@ pub fn structure(kind: u8, fields: &[u8], strings: &[&str]) -> Vec<u8> {
 pub fn raw(structures: &[Vec<u8>]) -> Vec<u8> {
     let table = structures.concat();
     let length = u32::try_from(table.len()).expect("a table is at most 4 GiB long");
-    let head = RawSmbios { calling_method: 0, major: 3, minor: 2, dmi_revision: 0, length };
+    let head = RawSmbios {
+        calling_method: 0,
+        major: 3,
+        minor: 2,
+        dmi_revision: 0,
+        length,
+    };
     let mut bytes = head.as_bytes().to_vec();
     bytes.extend_from_slice(&table);
     bytes
@@ -62,7 +72,10 @@ mod tests {
     #[test]
     fn a_structure_without_strings_ends_with_two_zero_bytes() {
         assert_eq!(structure(127, &[], &[]), [127, 4, 127, 0, 0, 0]);
-        assert_eq!(structure(1, &[9], &["ab"]), [1, 5, 1, 0, 9, b'a', b'b', 0, 0]);
+        assert_eq!(
+            structure(1, &[9], &["ab"]),
+            [1, 5, 1, 0, 9, b'a', b'b', 0, 0]
+        );
         assert_eq!(raw(&[])[4..], [0, 0, 0, 0]);
     }
 }

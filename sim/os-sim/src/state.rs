@@ -102,7 +102,9 @@ pub(crate) enum FsId {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("State")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,13 +121,18 @@ impl State {
         let seed = self.fresh();
         let high = scramble(seed.wrapping_mul(2));
         let low = scramble(seed.wrapping_mul(2) + 1);
-        uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
+        uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+            .into_uuid()
     }
 
     /// Schedules `event` to happen `after` from now.
     pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         let order = self.fresh();
-        self.events.push(ScheduledEvent { at: self.now + after, order, event });
+        self.events.push(ScheduledEvent {
+            at: self.now + after,
+            order,
+            event,
+        });
     }
 
     /// Returns the time of the next scheduled event.
@@ -169,8 +176,15 @@ impl State {
         let ready = self.now + self.timing.new_volume;
         let offline = self.no_automount && !self.is_mounted(id);
         let mut on = None;
-        for (device, disk) in self.disks.iter_mut().filter(|(_, disk)| disk.visible && !disk.is_offline()) {
-            for volume in disk.volumes_mut().filter(|volume| volume.id == id && !volume.arrived) {
+        for (device, disk) in self
+            .disks
+            .iter_mut()
+            .filter(|(_, disk)| disk.visible && !disk.is_offline())
+        {
+            for volume in disk
+                .volumes_mut()
+                .filter(|volume| volume.id == id && !volume.arrived)
+            {
                 volume.arrived = true;
                 volume.offline = offline;
                 if volume.writability == Writability::NotYet {
@@ -191,7 +205,12 @@ impl State {
 
     /// Leaves volumes offline as the mount manager does when the node starts.
     pub(crate) fn automount(&mut self) {
-        let ids: Vec<Uuid> = self.disks.values().flat_map(Disk::volumes).map(|volume| volume.id).collect();
+        let ids: Vec<Uuid> = self
+            .disks
+            .values()
+            .flat_map(Disk::volumes)
+            .map(|volume| volume.id)
+            .collect();
         for id in ids {
             let offline = self.no_automount && !self.is_mounted(id);
             if let Ok(volume) = self.volume_mut(id) {
@@ -202,20 +221,35 @@ impl State {
 
     /// Lets the storage provider know a disk and the volumes that have arrived on it.
     pub(crate) fn provider_learns(&mut self, device: DeviceId) {
-        let Some(disk) = self.disks.get_mut(&device).filter(|disk| disk.visible) else { return };
+        let Some(disk) = self.disks.get_mut(&device).filter(|disk| disk.visible) else {
+            return;
+        };
         disk.known_to_provider = true;
-        disk.volumes_mut().for_each(|volume| volume.known_to_provider = volume.arrived);
+        disk.volumes_mut()
+            .for_each(|volume| volume.known_to_provider = volume.arrived);
     }
 
     fn policy_takes_offline(&mut self, device: DeviceId) {
-        let Some(disk) = self.disks.get(&device).filter(|disk| disk.visible) else { return };
+        let Some(disk) = self.disks.get(&device).filter(|disk| disk.visible) else {
+            return;
+        };
         self.set_attributes(device, disk.attributes | DiskAttributes::OFFLINE);
     }
 
     /// Schedules the arrival of the volumes of a disk, if the disk is visible and online.
     pub(crate) fn announce_volumes(&mut self, device: DeviceId) {
-        let Some(disk) = self.disks.get(&device).filter(|disk| disk.visible && !disk.is_offline()) else { return };
-        let waiting: Vec<Uuid> = disk.volumes().filter(|volume| !volume.arrived).map(|volume| volume.id).collect();
+        let Some(disk) = self
+            .disks
+            .get(&device)
+            .filter(|disk| disk.visible && !disk.is_offline())
+        else {
+            return;
+        };
+        let waiting: Vec<Uuid> = disk
+            .volumes()
+            .filter(|volume| !volume.arrived)
+            .map(|volume| volume.id)
+            .collect();
         for id in waiting {
             self.schedule(self.timing.volume_arrival, Event::VolumeArrives(id));
         }
@@ -224,7 +258,9 @@ impl State {
     /// Sets a disk's attributes. Its volumes arrive when it comes online and disappear when it goes
     /// offline.
     pub(crate) fn set_attributes(&mut self, device: DeviceId, attributes: u64) {
-        let Some(disk) = self.disks.get_mut(&device) else { return };
+        let Some(disk) = self.disks.get_mut(&device) else {
+            return;
+        };
         let was_offline = disk.is_offline();
         disk.attributes = attributes;
         if disk.is_offline() {
@@ -249,26 +285,42 @@ impl State {
     /// Dismounts the volumes of a disk. Calls on handles that are open on them fail from then on.
     pub(crate) fn dismount(&mut self, device: DeviceId) {
         let mounting = self.fresh();
-        for volume in self.disks.get_mut(&device).into_iter().flat_map(Disk::volumes_mut) {
+        for volume in self
+            .disks
+            .get_mut(&device)
+            .into_iter()
+            .flat_map(Disk::volumes_mut)
+        {
             volume.arrived = false;
             volume.known_to_provider = false;
-            volume.file_system.iter_mut().for_each(|file_system| file_system.dismount(mounting));
+            volume
+                .file_system
+                .iter_mut()
+                .for_each(|file_system| file_system.dismount(mounting));
         }
     }
 
     /// Returns the disks that Windows has detected.
     pub(crate) fn visible_disks(&self) -> impl Iterator<Item = (DeviceId, &Disk)> {
-        self.disks.iter().map(|(device, disk)| (*device, disk)).filter(|(_, disk)| disk.visible)
+        self.disks
+            .iter()
+            .map(|(device, disk)| (*device, disk))
+            .filter(|(_, disk)| disk.visible)
     }
 
     /// Returns the visible disk with `number`.
     pub(crate) fn device(&self, number: u32) -> Option<DeviceId> {
-        self.visible_disks().find(|(_, disk)| disk.number == number).map(|(id, _)| id)
+        self.visible_disks()
+            .find(|(_, disk)| disk.number == number)
+            .map(|(id, _)| id)
     }
 
     /// Returns the disk with this number, even if Windows has not detected it yet.
     pub(crate) fn attached_device(&self, number: u32) -> Option<DeviceId> {
-        self.disks.iter().find(|(_, disk)| disk.number == number).map(|(id, _)| *id)
+        self.disks
+            .iter()
+            .find(|(_, disk)| disk.number == number)
+            .map(|(id, _)| *id)
     }
 
     /// Returns the error of requests to a device that was removed.
@@ -278,12 +330,18 @@ impl State {
 
     /// Returns the disk of an open handle, or [`Self::removed`] if it was removed.
     pub(crate) fn disk(&self, device: DeviceId) -> OsResult<&Disk> {
-        self.disks.get(&device).filter(|disk| disk.visible).ok_or(self.removed())
+        self.disks
+            .get(&device)
+            .filter(|disk| disk.visible)
+            .ok_or(self.removed())
     }
 
     pub(crate) fn disk_mut(&mut self, device: DeviceId) -> OsResult<&mut Disk> {
         let removed = self.removed();
-        self.disks.get_mut(&device).filter(|disk| disk.visible).ok_or(removed)
+        self.disks
+            .get_mut(&device)
+            .filter(|disk| disk.visible)
+            .ok_or(removed)
     }
 
     /// Returns the device and the partition number of the volume `id`, even if the volume has not
@@ -291,7 +349,10 @@ impl State {
     pub(crate) fn location_of(&self, id: Uuid) -> Option<(DeviceId, u32)> {
         self.visible_disks().find_map(|(device, disk)| {
             let holds = |volume: &Volume| volume.id == id;
-            let part = disk.partitions.iter().find(|part| part.volume.as_ref().is_some_and(holds))?;
+            let part = disk
+                .partitions
+                .iter()
+                .find(|part| part.volume.as_ref().is_some_and(holds))?;
             Some((device, part.number))
         })
     }
@@ -306,19 +367,33 @@ impl State {
             Some((disk, volume))
         });
         let (disk, volume) = found.ok_or(self.removed())?;
-        if volume.arrived { Ok((disk, volume)) } else { Err(OsError::NOT_READY) }
+        if volume.arrived {
+            Ok((disk, volume))
+        } else {
+            Err(OsError::NOT_READY)
+        }
     }
 
     pub(crate) fn volume_mut(&mut self, id: Uuid) -> OsResult<&mut Volume> {
         let removed = self.removed();
-        let mut volumes = self.disks.values_mut().filter(|disk| disk.visible).flat_map(Disk::volumes_mut);
+        let mut volumes = self
+            .disks
+            .values_mut()
+            .filter(|disk| disk.visible)
+            .flat_map(Disk::volumes_mut);
         let volume = volumes.find(|volume| volume.id == id).ok_or(removed)?;
-        if volume.arrived { Ok(volume) } else { Err(OsError::NOT_READY) }
+        if volume.arrived {
+            Ok(volume)
+        } else {
+            Err(OsError::NOT_READY)
+        }
     }
 
     /// Returns the volumes that have arrived, with their disks.
     pub(crate) fn arrived_volumes(&self) -> impl Iterator<Item = (&Disk, &Volume)> {
-        let volumes = self.visible_disks().flat_map(|(_, disk)| disk.volumes().map(move |volume| (disk, volume)));
+        let volumes = self
+            .visible_disks()
+            .flat_map(|(_, disk)| disk.volumes().map(move |volume| (disk, volume)));
         volumes.filter(|(_, volume)| volume.arrived)
     }
 
@@ -333,7 +408,11 @@ impl State {
     pub(crate) fn file_system_mut(&mut self, id: FsId) -> OsResult<&mut FileSystem> {
         self.file_system(id)?;
         match id {
-            FsId::Volume(volume) => self.volume_mut(volume)?.file_system.as_mut().ok_or(OsError::UNRECOGNIZED_VOLUME),
+            FsId::Volume(volume) => self
+                .volume_mut(volume)?
+                .file_system
+                .as_mut()
+                .ok_or(OsError::UNRECOGNIZED_VOLUME),
             FsId::Share(tree) => self.trees.get_mut(&tree).ok_or(OsError::BAD_NET_NAME),
         }
     }
@@ -341,7 +420,9 @@ impl State {
     /// Fails with `WRITE_PROTECT` if the file system is on a read-only disk.
     pub(crate) fn check_writable(&self, id: FsId) -> OsResult<()> {
         match id {
-            FsId::Volume(volume) if self.volume(volume)?.0.is_read_only() => Err(OsError::WRITE_PROTECT),
+            FsId::Volume(volume) if self.volume(volume)?.0.is_read_only() => {
+                Err(OsError::WRITE_PROTECT)
+            }
             _ => Ok(()),
         }
     }
@@ -355,8 +436,13 @@ impl State {
 
     /// Returns all file systems, including those of detached iSCSI disks.
     pub(crate) fn file_systems_mut(&mut self) -> impl Iterator<Item = &mut FileSystem> {
-        let disks = self.disks.values_mut().chain(self.detached_luns.values_mut());
-        let on_disks = disks.flat_map(Disk::volumes_mut).filter_map(|volume| volume.file_system.as_mut());
+        let disks = self
+            .disks
+            .values_mut()
+            .chain(self.detached_luns.values_mut());
+        let on_disks = disks
+            .flat_map(Disk::volumes_mut)
+            .filter_map(|volume| volume.file_system.as_mut());
         on_disks.chain(self.trees.values_mut())
     }
 

@@ -142,24 +142,38 @@ impl Sim {
 
     /// Returns the disks that were unplugged, by their handles.
     pub fn unplugged_disks(&self) -> BTreeMap<u64, DiskView> {
-        self.with(|state| state.unplugged.iter().map(|(handle, disk)| (*handle, state.disk_view(disk))).collect())
+        self.with(|state| {
+            state
+                .unplugged
+                .iter()
+                .map(|(handle, disk)| (*handle, state.disk_view(disk)))
+                .collect()
+        })
     }
 
     /// Returns the volume `id`, if it is on a disk that Windows shows.
     pub fn volume(&self, id: Uuid) -> Option<VolumeView> {
-        self.all_volumes().into_iter().find(|volume| volume.id == id)
+        self.all_volumes()
+            .into_iter()
+            .find(|volume| volume.id == id)
     }
 
     /// Returns all volumes on disks that Windows shows, ordered by disk and offset. Includes
     /// volumes that have not arrived.
     pub fn all_volumes(&self) -> Vec<VolumeView> {
         let disks = self.disks().into_iter();
-        disks.flat_map(|disk| disk.partitions).filter_map(|part| part.volume).collect()
+        disks
+            .flat_map(|disk| disk.partitions)
+            .filter_map(|part| part.volume)
+            .collect()
     }
 
     /// Returns the first volume on a disk.
     pub fn volume_on(&self, disk: u32) -> Option<VolumeView> {
-        self.disk(disk)?.partitions.into_iter().find_map(|part| part.volume)
+        self.disk(disk)?
+            .partitions
+            .into_iter()
+            .find_map(|part| part.volume)
     }
 
     /// Returns the SMB global mappings.
@@ -179,8 +193,14 @@ impl Sim {
         self.external().with(|state| {
             let (fs, directory) = state.existing(path, true)?;
             let file_system = state.file_system(fs)?;
-            let children = file_system.record(directory)?.children().ok_or(OsError::DIRECTORY)?;
-            children.iter().map(|(name, id)| Ok(view_of(name.to_string(), file_system.record(*id)?))).collect()
+            let children = file_system
+                .record(directory)?
+                .children()
+                .ok_or(OsError::DIRECTORY)?;
+            children
+                .iter()
+                .map(|(name, id)| Ok(view_of(name.to_string(), file_system.record(*id)?)))
+                .collect()
         })
     }
 
@@ -214,7 +234,11 @@ impl State {
             bus: disk.bus,
             serial: disk.serial.clone(),
             location: disk.location.clone(),
-            partitions: disk.partitions.iter().map(|part| self.partition_view(disk, part)).collect(),
+            partitions: disk
+                .partitions
+                .iter()
+                .map(|part| self.partition_view(disk, part))
+                .collect(),
         }
     }
 
@@ -227,7 +251,10 @@ impl State {
                 PartitionKind::Gpt(kind) => Some(kind),
                 PartitionKind::Mbr(_) => None,
             },
-            volume: part.volume.as_ref().map(|volume| self.volume_view(disk, volume)),
+            volume: part
+                .volume
+                .as_ref()
+                .map(|volume| self.volume_view(disk, volume)),
         }
     }
 
@@ -238,11 +265,23 @@ impl State {
             disk: disk.number,
             arrived: volume.arrived,
             offline: volume.arrived && volume.offline,
-            file_system: volume.file_system.as_ref().map(|file_system| file_system.kind.clone()),
-            total: volume.file_system.as_ref().map_or(0, crate::files::file_system::FileSystem::total),
-            cluster: volume.file_system.as_ref().map_or(0, |file_system| file_system.cluster),
+            file_system: volume
+                .file_system
+                .as_ref()
+                .map(|file_system| file_system.kind.clone()),
+            total: volume
+                .file_system
+                .as_ref()
+                .map_or(0, crate::files::file_system::FileSystem::total),
+            cluster: volume
+                .file_system
+                .as_ref()
+                .map_or(0, |file_system| file_system.cluster),
             formats: volume.formats,
-            paths: prefixes.into_iter().map(|prefix| format!(r"{prefix}\")).collect(),
+            paths: prefixes
+                .into_iter()
+                .map(|prefix| format!(r"{prefix}\"))
+                .collect(),
         }
     }
 
@@ -250,7 +289,10 @@ impl State {
         let stale = self.mounts.iter().filter_map(|mount| match &mount.point {
             MountPoint::Directory { host, path } if !self.leads_to(*host, path, mount.volume) => {
                 let prefix = self.dos_prefix(*host).unwrap_or_else(|| volume_path(*host));
-                Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
+                Some(
+                    path.iter()
+                        .fold(prefix, |prefix, name| format!(r"{prefix}\{name}")),
+                )
             }
             _ => None,
         });
@@ -267,7 +309,11 @@ impl State {
                 found.push(view_of(path.clone(), file));
             }
             for (name, child) in file.children().into_iter().flatten().rev() {
-                let path = if path.is_empty() { name.to_string() } else { format!(r"{path}\{name}") };
+                let path = if path.is_empty() {
+                    name.to_string()
+                } else {
+                    format!(r"{path}\{name}")
+                };
                 waiting.push((path, *child));
             }
         }
@@ -276,7 +322,11 @@ impl State {
 }
 
 fn view_of(path: String, file: &FileRecord) -> FileView {
-    FileView { path, kind: kind_of(file), attributes: file.file_attributes() }
+    FileView {
+        path,
+        kind: kind_of(file),
+        attributes: file.file_attributes(),
+    }
 }
 
 fn kind_of(file: &FileRecord) -> FileKind {
@@ -287,7 +337,9 @@ fn kind_of(file: &FileRecord) -> FileKind {
         };
     };
     let target = match reparse_point::target(data) {
-        Ok(Target::Absolute(target) | Target::Relative(target)) => String::from_utf16_lossy(&target),
+        Ok(Target::Absolute(target) | Target::Relative(target)) => {
+            String::from_utf16_lossy(&target)
+        }
         Err(_) => return FileKind::Reparse(file.reparse_tag()),
     };
     if file.reparse_tag() == os::abi::REPARSE_TAG_SYMLINK {

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use os::{
-    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time, Uuid, Value, Wmi,
+    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time,
+    Uuid, Value, Wmi,
 };
 
 use crate::clock::SharedState;
@@ -33,7 +34,12 @@ pub(crate) enum StartedCall {
 }
 
 /// The classes of the storage provider.
-const STORAGE: [&str; 4] = ["MSFT_Disk", "MSFT_Partition", "MSFT_Volume", "MSFT_StorageSetting"];
+const STORAGE: [&str; 4] = [
+    "MSFT_Disk",
+    "MSFT_Partition",
+    "MSFT_Volume",
+    "MSFT_StorageSetting",
+];
 
 /// The host name of the node.
 const HOST_NAME: &str = "sim-node";
@@ -46,8 +52,15 @@ const RUNNING: u32 = 4;
 
 /// Returns the methods of the classes of WMI on the node, such as `MSFT_Volume.Format`.
 pub fn methods() -> impl Iterator<Item = String> {
-    let tables = [&msft_storage::METHODS[..], &smb::METHODS, &iscsi::wmi_classes::METHODS];
-    tables.into_iter().flatten().map(|method| format!("{}.{}", method.class, method.name))
+    let tables = [
+        &msft_storage::METHODS[..],
+        &smb::METHODS,
+        &iscsi::wmi_classes::METHODS,
+    ];
+    tables
+        .into_iter()
+        .flatten()
+        .map(|method| format!("{}.{}", method.class, method.name))
 }
 
 impl State {
@@ -74,7 +87,10 @@ impl State {
 
     fn bios(&self) -> Instance {
         let serial = self.bios_serial.clone().map_or(Value::Null, Value::Text);
-        let properties = [("Manufacturer", Value::Text("Simulated".into())), ("SerialNumber", serial)];
+        let properties = [
+            ("Manufacturer", Value::Text("Simulated".into())),
+            ("SerialNumber", serial),
+        ];
         instance(&ObjectPath::class("Win32_BIOS"), properties)
     }
 
@@ -89,18 +105,29 @@ impl State {
     }
 
     fn begin(&mut self, call: &MethodCall<'_>) -> OsResult<StartedCall> {
-        let MethodCall { namespace, path, method, arguments } = *call;
+        let MethodCall {
+            namespace,
+            path,
+            method,
+            arguments,
+        } = *call;
         let object: ObjectPath = relative(path).parse()?;
         let provider = STORAGE.iter().any(|class| object.is_of(class));
         match namespace {
-            Namespace::Storage | Namespace::Iscsi if provider => msft_storage::call(self, &object, method, arguments),
+            Namespace::Storage | Namespace::Iscsi if provider => {
+                msft_storage::call(self, &object, method, arguments)
+            }
             Namespace::Storage | Namespace::Iscsi => {
                 self.check_iscsi_service()?;
-                let takes = self.iscsi.duration(&object, method, arguments, self.timing.iscsi_timeout);
+                let takes =
+                    self.iscsi
+                        .duration(&object, method, arguments, self.timing.iscsi_timeout);
                 self.remote(&object, method, arguments, takes)
             }
             Namespace::Smb => {
-                let takes = self.smb.duration(method, arguments, self.timing.smb_timeout);
+                let takes = self
+                    .smb
+                    .duration(method, arguments, self.timing.smb_timeout);
                 self.remote(&object, method, arguments, takes)
             }
             Namespace::CimV2 => Err(OsError::WBEM_NOT_FOUND),
@@ -117,11 +144,22 @@ impl State {
         takes: Duration,
     ) -> OsResult<StartedCall> {
         if takes.is_zero() {
-            return self.call_remote(object, method, arguments).map(StartedCall::Done);
+            return self
+                .call_remote(object, method, arguments)
+                .map(StartedCall::Done);
         }
-        let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let action = JobAction::Remote { object: object.clone(), method: method.to_owned(), arguments };
-        Ok(self.start(None, action, takes).map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
+        let arguments = arguments
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        let action = JobAction::Remote {
+            object: object.clone(),
+            method: method.to_owned(),
+            arguments,
+        };
+        Ok(self
+            .start(None, action, takes)
+            .map_or_else(|code| StartedCall::Done(returned(code)), StartedCall::Job))
     }
 
     /// Makes a call that uses the network, and attaches or detaches the disks of its sessions.
@@ -138,7 +176,10 @@ impl State {
         }
         let mut changed = self.iscsi.clone();
         let outcome = changed.call(object, method, arguments);
-        if outcome.as_ref().is_ok_and(|(_, effects)| effects.iter().any(|effect| self.detaches_used_disk(effect))) {
+        if outcome
+            .as_ref()
+            .is_ok_and(|(_, effects)| effects.iter().any(|effect| self.detaches_used_disk(effect)))
+        {
             return Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION);
         }
         // Keep the change even if the call failed: a portal that does not answer is added all the
@@ -154,7 +195,10 @@ impl State {
     /// Returns the shares on which files are open, as `host\share` in lower case.
     fn open_shares(&self) -> BTreeSet<String> {
         let share = |opened: &Opened| match opened.object {
-            Object::File { fs: FsId::Share(tree), .. } => self.smb.name_of(tree),
+            Object::File {
+                fs: FsId::Share(tree),
+                ..
+            } => self.smb.name_of(tree),
             _ => None,
         };
         self.handles.values().filter_map(share).collect()
@@ -181,19 +225,32 @@ impl State {
 }
 
 fn computer_system() -> Instance {
-    let properties = [("DNSHostName", Value::Text(HOST_NAME.into())), ("Name", Value::Text(HOST_NAME.to_uppercase()))];
+    let properties = [
+        ("DNSHostName", Value::Text(HOST_NAME.into())),
+        ("Name", Value::Text(HOST_NAME.to_uppercase())),
+    ];
     instance(&ObjectPath::class("Win32_ComputerSystem"), properties)
 }
 
 fn network_adapter() -> Instance {
     let addresses = ADDRESSES.map(|address| Value::Text(address.into()));
-    let properties = [("IPAddress", Value::Array(addresses.into())), ("IPEnabled", Value::Bool(true))];
-    instance(&ObjectPath::class("Win32_NetworkAdapterConfiguration"), properties)
+    let properties = [
+        ("IPAddress", Value::Array(addresses.into())),
+        ("IPEnabled", Value::Bool(true)),
+    ];
+    instance(
+        &ObjectPath::class("Win32_NetworkAdapterConfiguration"),
+        properties,
+    )
 }
 
 /// Returns an object path without its machine and namespace.
 fn relative(path: &str) -> &str {
-    if path.starts_with(r"\\") { path.split_once(':').map_or(path, |(_, relative)| relative) } else { path }
+    if path.starts_with(r"\\") {
+        path.split_once(':').map_or(path, |(_, relative)| relative)
+    } else {
+        path
+    }
 }
 
 impl Wmi for SharedState {
@@ -223,7 +280,10 @@ impl Wmi for SharedState {
         });
         match ended {
             Some(result) => result.map(CallStatus::Done),
-            None => Ok(CallStatus::StillRunning(Box::new(RunningJob { shared: self.this(), job }))),
+            None => Ok(CallStatus::StillRunning(Box::new(RunningJob {
+                shared: self.this(),
+                job,
+            }))),
         }
     }
 }
@@ -243,9 +303,10 @@ impl PendingCall for RunningJob {
                 then();
             }
         });
-        self.shared.with_callbacks(|state| match state.jobs.get_mut(&self.job) {
-            Some(job) => job.callbacks.push(callback),
-            None => state.callbacks.push(callback),
-        });
+        self.shared
+            .with_callbacks(|state| match state.jobs.get_mut(&self.job) {
+                Some(job) => job.callbacks.push(callback),
+                None => state.callbacks.push(callback),
+            });
     }
 }

@@ -12,10 +12,17 @@ use os_sim::{Sim, node};
 
 fn try_format(node: &Sim, deadline: Time) -> OsResult<CallStatus> {
     let soon = node.now() + Duration::from_mins(1);
-    let rows = node.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", soon);
+    let rows = node.wmi().query(
+        Namespace::Storage,
+        "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0",
+        soon,
+    );
     let path = &rows.unwrap()[0].path;
     let arguments = [("FileSystem", Value::Text("NTFS".into()))];
-    node.wmi().call(&MethodCall::new(Namespace::Storage, path, "Format", &arguments), deadline)
+    node.wmi().call(
+        &MethodCall::new(Namespace::Storage, path, "Format", &arguments),
+        deadline,
+    )
 }
 
 fn format(node: &Sim, deadline: Time) -> CallStatus {
@@ -30,14 +37,19 @@ fn raw_volume() -> Sim {
 fn a_method_call_waits_until_its_deadline() {
     let node = raw_volume();
     let deadline = Time(Duration::from_millis(700));
-    assert!(matches!(format(&node, deadline), CallStatus::StillRunning(_)));
+    assert!(matches!(
+        format(&node, deadline),
+        CallStatus::StillRunning(_)
+    ));
     assert_eq!(node.now(), deadline);
 }
 
 #[test]
 fn waiting_for_a_job_advances_the_clock_to_its_end() {
     let node = raw_volume();
-    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("no time has passed") };
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else {
+        panic!("no time has passed")
+    };
     let (sender, receiver) = mpsc::channel();
     let mut pending = Some(pending);
     let wait = poll_fn(|context| {
@@ -48,7 +60,11 @@ fn waiting_for_a_job_advances_the_clock_to_its_end() {
                 waker.wake();
             }));
         }
-        if receiver.try_recv().is_ok() { Poll::Ready(()) } else { Poll::Pending }
+        if receiver.try_recv().is_ok() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     });
     node.clock().block_on(pin!(wait));
     assert_eq!(node.now(), Time(Duration::from_secs(2)));
@@ -58,7 +74,9 @@ fn waiting_for_a_job_advances_the_clock_to_its_end() {
 #[test]
 fn the_callback_of_an_ended_job_runs_at_once() {
     let node = raw_volume();
-    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("no time has passed") };
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else {
+        panic!("no time has passed")
+    };
     node.advance(Duration::from_secs(5));
     let (sender, receiver) = mpsc::channel();
     pending.when_ended(Box::new(move || sender.send(()).unwrap()));
@@ -87,7 +105,9 @@ fn a_held_clock_moves_only_when_it_is_advanced() {
 fn a_clock_that_follows_real_time_lets_jobs_end_without_calls() {
     let node = raw_volume().real_time();
     node.set_timing(|timing| timing.format = Duration::from_millis(20));
-    let CallStatus::StillRunning(pending) = format(&node, node.now()) else { panic!("it takes 20 ms") };
+    let CallStatus::StillRunning(pending) = format(&node, node.now()) else {
+        panic!("it takes 20 ms")
+    };
     let (sender, receiver) = mpsc::channel();
     pending.when_ended(Box::new(move || sender.send(()).unwrap()));
     receiver.recv().expect("the job ends without another call");
@@ -115,7 +135,11 @@ fn waiting_for_a_job_that_is_lost_in_a_restart_fails() {
 
 /// Runs work that sleeps for each of `steps`. Returns whether it ended in time, and what each step
 /// was told.
-fn sleep_in_steps(node: &Sim, patience: Duration, steps: &'static [u64]) -> (bool, mpsc::Receiver<bool>) {
+fn sleep_in_steps(
+    node: &Sim,
+    patience: Duration,
+    steps: &'static [u64],
+) -> (bool, mpsc::Receiver<bool>) {
     let (told, receiver) = mpsc::channel();
     let process = node.process();
     let work = move |step_ended: &dyn Fn() -> bool| {
@@ -135,7 +159,10 @@ fn a_step_that_waits_for_too_long_is_late() {
     let (in_time, told) = sleep_in_steps(&node, PATIENCE, &[5, 4, 3]);
     assert!(in_time && told.iter().eq([true, true, true]));
     let (in_time, told) = sleep_in_steps(&node, PATIENCE, &[4, 6, 1]);
-    assert!(!in_time && told.iter().eq([true, false, false]), "late, although it has ended");
+    assert!(
+        !in_time && told.iter().eq([true, false, false]),
+        "late, although it has ended"
+    );
     assert_eq!(node.now(), Time(Duration::from_secs(23)));
 }
 
@@ -145,7 +172,9 @@ fn several_waits_of_one_step_count_together() {
     let process = node.process();
     let sleep = |count| {
         let process = process.clone();
-        let sleeps = move |_: &dyn Fn() -> bool| (0..count).for_each(|_| process.clock().sleep(PATIENCE / 5));
+        let sleeps = move |_: &dyn Fn() -> bool| {
+            (0..count).for_each(|_| process.clock().sleep(PATIENCE / 5))
+        };
         node.clock().run_watched(PATIENCE, Box::new(sleeps))
     };
     assert!(sleep(5));
@@ -175,7 +204,11 @@ fn a_step_that_blocks_on_a_future_for_too_long_is_late() {
         let end = node.now() + Duration::from_secs(2);
         let work = move |_: &dyn Fn() -> bool| {
             let is_over = |_: &mut std::task::Context<'_>| {
-                if process.clock().now() >= end { Poll::Ready(()) } else { Poll::Pending }
+                if process.clock().now() >= end {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
             };
             process.clock().block_on(pin!(poll_fn(is_over)));
         };
@@ -194,7 +227,11 @@ fn on_a_held_clock_late_work_is_left_behind() {
     }
     let (in_time, told) = run.join().unwrap();
     assert!(!in_time);
-    assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Empty), "it still waits");
+    assert_eq!(
+        told.try_recv(),
+        Err(mpsc::TryRecvError::Empty),
+        "it still waits"
+    );
     node.advance(Duration::from_secs(1_000_000_000));
     assert_eq!(told.recv(), Ok(false));
 }

@@ -8,9 +8,18 @@ use os_sim::{Sim, node};
 const GIB: u64 = 1 << 30;
 const IQN: &str = "iqn.2026-01.io.k8s.csi:disk";
 
-fn call(os: &dyn Os, namespace: Namespace, path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<u32> {
+fn call(
+    os: &dyn Os,
+    namespace: Namespace,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OsResult<u32> {
     let deadline = os.clock().now() + Duration::from_mins(1);
-    match os.wmi().call(&MethodCall::new(namespace, path, method, arguments), deadline)? {
+    match os.wmi().call(
+        &MethodCall::new(namespace, path, method, arguments),
+        deadline,
+    )? {
         CallStatus::Done(returned) => Ok(returned.code),
         CallStatus::StillRunning(_) => panic!("{method} takes more than a minute"),
     }
@@ -31,72 +40,188 @@ fn a_call_to_a_server_that_does_not_answer_takes_the_timeout_and_continues_after
     let node = Sim::from_toml(&format!("{server}{portal}")).unwrap();
     let remote = [("RemotePath", text(r"\\server\share"))];
     let soon = node.now() + Duration::from_secs(10);
-    let status =
-        node.wmi().call(&MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), soon).unwrap();
+    let status = node
+        .wmi()
+        .call(
+            &MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote),
+            soon,
+        )
+        .unwrap();
     assert!(matches!(status, CallStatus::StillRunning(_)));
     assert_eq!((node.now(), node.running_jobs()), (soon, 1));
-    assert_eq!(call(&node, Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &remote), Err(OsError::BAD_NETPATH));
+    assert_eq!(
+        call(
+            &node,
+            Namespace::Smb,
+            "MSFT_SmbGlobalMapping",
+            "Create",
+            &remote
+        ),
+        Err(OsError::BAD_NETPATH)
+    );
     let after_server = node.now();
     assert_eq!(after_server - soon, Duration::from_secs(30));
     let portal = [("TargetPortalAddress", text("10.0.0.2"))];
-    let added = call(&node, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &portal);
+    let added = call(
+        &node,
+        Namespace::Storage,
+        "MSFT_iSCSITargetPortal",
+        "New",
+        &portal,
+    );
     assert_eq!(added, Err(OsError::ISDSC_CONNECTION_FAILED));
     assert_eq!(node.now() - after_server, Duration::from_secs(15));
 }
 
 fn log_in(os: &dyn Os) {
-    let at = [("TargetPortalAddress", text("10.0.0.1")), ("TargetPortalPortNumber", Value::U32(3260))];
-    assert_eq!(call(os, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &at), Ok(0));
+    let at = [
+        ("TargetPortalAddress", text("10.0.0.1")),
+        ("TargetPortalPortNumber", Value::U32(3260)),
+    ];
+    assert_eq!(
+        call(os, Namespace::Storage, "MSFT_iSCSITargetPortal", "New", &at),
+        Ok(0)
+    );
     let [address, port] = at;
-    let login = [("NodeAddress", text(IQN)), address, port, ("AuthenticationType", text("NONE"))];
-    assert_eq!(call(os, Namespace::Storage, "MSFT_iSCSITarget", "Connect", &login), Ok(0));
+    let login = [
+        ("NodeAddress", text(IQN)),
+        address,
+        port,
+        ("AuthenticationType", text("NONE")),
+    ];
+    assert_eq!(
+        call(
+            os,
+            Namespace::Storage,
+            "MSFT_iSCSITarget",
+            "Connect",
+            &login
+        ),
+        Ok(0)
+    );
 }
 
 #[test]
 fn the_disks_of_a_target_are_attached_during_its_session() {
-    let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
+    let node = node()
+        .iscsi_portal("10.0.0.1", 0)
+        .target(IQN)
+        .lun(GIB)
+        .build();
     log_in(&node);
     let disk = node.disk(1).expect("the disk of the target");
     assert_eq!((disk.bus, disk.offline, disk.read_only), (9, true, true));
-    let connection = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSIConnection")[0];
-    let wql = format!("ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSIConnectionToDisk", connection.path);
+    let connection = &query(
+        &node,
+        Namespace::Storage,
+        "SELECT * FROM MSFT_iSCSIConnection",
+    )[0];
+    let wql = format!(
+        "ASSOCIATORS OF {{{}}} WHERE AssocClass = MSFT_iSCSIConnectionToDisk",
+        connection.path
+    );
     let disks = query(&node, Namespace::Storage, &wql);
-    assert_eq!(disks.iter().map(|disk| disk.u32("Number")).collect::<Vec<_>>(), [Some(1)]);
+    assert_eq!(
+        disks
+            .iter()
+            .map(|disk| disk.u32("Number"))
+            .collect::<Vec<_>>(),
+        [Some(1)]
+    );
 
-    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "Online", &[]), Ok(0));
+    assert_eq!(
+        call(&node, Namespace::Storage, &disks[0].path, "Online", &[]),
+        Ok(0)
+    );
     let writable = [("IsReadOnly", Value::Bool(false))];
-    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "SetAttributes", &writable), Ok(0));
+    assert_eq!(
+        call(
+            &node,
+            Namespace::Storage,
+            &disks[0].path,
+            "SetAttributes",
+            &writable
+        ),
+        Ok(0)
+    );
     let gpt = [("PartitionStyle", Value::U32(2))];
-    assert_eq!(call(&node, Namespace::Storage, &disks[0].path, "Initialize", &gpt), Ok(0));
+    assert_eq!(
+        call(
+            &node,
+            Namespace::Storage,
+            &disks[0].path,
+            "Initialize",
+            &gpt
+        ),
+        Ok(0)
+    );
     let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0];
-    assert_eq!(call(&node, Namespace::Storage, &target.path, "Disconnect", &[]), Ok(0));
+    assert_eq!(
+        call(&node, Namespace::Storage, &target.path, "Disconnect", &[]),
+        Ok(0)
+    );
     assert!(node.disk(1).is_none());
     log_in(&node);
-    assert_eq!(node.disk(1).unwrap().layout, "gpt", "it is the same logical unit");
+    assert_eq!(
+        node.disk(1).unwrap().layout,
+        "gpt",
+        "it is the same logical unit"
+    );
     node.invariants().unwrap();
 }
 
 #[test]
 fn the_disks_of_two_sessions_are_detached_with_the_last_session() {
-    let node = node().iscsi_portal("10.0.0.1", 0).target(IQN).lun(GIB).build();
+    let node = node()
+        .iscsi_portal("10.0.0.1", 0)
+        .target(IQN)
+        .lun(GIB)
+        .build();
     log_in(&node);
     let sessions = || query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSISession");
     for _ in 0..2 {
-        assert_eq!(call(&node, Namespace::Storage, &sessions()[0].path, "Register", &[]), Ok(0));
+        assert_eq!(
+            call(
+                &node,
+                Namespace::Storage,
+                &sessions()[0].path,
+                "Register",
+                &[]
+            ),
+            Ok(0)
+        );
     }
     node.reboot();
-    assert_eq!((sessions().len(), node.disks().len()), (2, 2), "disk 0 and the disk of the target");
+    assert_eq!(
+        (sessions().len(), node.disks().len()),
+        (2, 2),
+        "disk 0 and the disk of the target"
+    );
     let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0].path;
     for left in [2, 1] {
-        let session = [("SessionIdentifier", text(sessions()[0].text("SessionIdentifier").expect("an identifier")))];
-        assert_eq!(call(&node, Namespace::Storage, target, "Disconnect", &session), Ok(0));
+        let session = [(
+            "SessionIdentifier",
+            text(
+                sessions()[0]
+                    .text("SessionIdentifier")
+                    .expect("an identifier"),
+            ),
+        )];
+        assert_eq!(
+            call(&node, Namespace::Storage, target, "Disconnect", &session),
+            Ok(0)
+        );
         assert_eq!(node.disks().len(), left);
     }
 }
 
 #[test]
 fn the_error_of_a_description_has_the_line_but_not_its_content() {
-    let error = Sim::from_toml("[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', pasword = 'hunter2' }]");
+    let error =
+        Sim::from_toml("[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', pasword = 'hunter2' }]");
     let error = error.expect_err("a field is misspelt").to_string();
-    assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
+    assert!(
+        error.contains("line 3") && !error.contains("hunter2"),
+        "{error}"
+    );
 }

@@ -15,8 +15,17 @@ fn assert_survives(sim: &Sim) -> String {
     let again = created(&file);
     let difference = sim.snapshot().difference(&again.snapshot());
     assert_eq!(difference, "", "{file}");
-    let volumes = |sim: &Sim| sim.all_volumes().into_iter().map(|volume| (volume.disk, volume.id)).collect::<Vec<_>>();
-    assert_eq!(volumes(&again)[1..], volumes(sim)[1..], "the volumes have new GUIDs");
+    let volumes = |sim: &Sim| {
+        sim.all_volumes()
+            .into_iter()
+            .map(|volume| (volume.disk, volume.id))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        volumes(&again)[1..],
+        volumes(sim)[1..],
+        "the volumes have new GUIDs"
+    );
     assert_eq!(again.node_file(), file);
     file
 }
@@ -75,40 +84,64 @@ fn files_links_and_mount_points_are_written_and_created_again() {
         .junction(r"C:\csi\junction", r"C:\csi\empty")
         .mounted(r"C:\var\lib\kubelet\mount")
         .build();
-    sim.external().write(r"C:\var\lib\kubelet\mount\data", "on the volume").expect("a file");
+    sim.external()
+        .write(r"C:\var\lib\kubelet\mount\data", "on the volume")
+        .expect("a file");
     let file = assert_survives(&sim);
     let again = created(&file);
-    assert_eq!(again.external().read(r"C:\var\lib\kubelet\mount\data").expect("a file"), b"on the volume");
-    assert_eq!(again.external().read(r"C:\csi\bytes").expect("a file"), [0, 159, 146, 150]);
+    assert_eq!(
+        again
+            .external()
+            .read(r"C:\var\lib\kubelet\mount\data")
+            .expect("a file"),
+        b"on the volume"
+    );
+    assert_eq!(
+        again.external().read(r"C:\csi\bytes").expect("a file"),
+        [0, 159, 146, 150]
+    );
 }
 
 #[test]
 fn what_a_node_file_leaves_out_is_a_comment_in_it() {
     let file = os_sim::node().disk(1 << 30).build();
     file.unplug_disk(1).expect("the disk");
-    assert!(file.node_file().contains("# Left out: an unplugged disk, which had the number 1."));
+    assert!(
+        file.node_file()
+            .contains("# Left out: an unplugged disk, which had the number 1.")
+    );
 }
 
 #[test]
 fn a_mapping_is_written_and_created_again_if_it_survives_a_restart() {
     let server = "[[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\" }]\n\
                   users = [{ name = \"user\", password = \"old\" }]\n";
-    let mapping = |remote: &str, user: &str| format!("{server}[[smb_mapping]]\nremote = '{remote}'\nuser = '{user}'\n");
+    let mapping = |remote: &str, user: &str| {
+        format!("{server}[[smb_mapping]]\nremote = '{remote}'\nuser = '{user}'\n")
+    };
     let sim = created(&mapping(r"\\Files\share", r"files\user"));
     let file = assert_survives(&sim);
     assert!(file.contains("[[smb_mapping]]\n"), "{file}");
     assert!(sim.rotate_smb_password("files", "user", "new"));
     let file = sim.node_file();
     assert!(
-        file.contains(r"# Left out: the SMB mapping of \\files\share.") && !file.contains("[[smb_mapping]]"),
+        file.contains(r"# Left out: the SMB mapping of \\files\share.")
+            && !file.contains("[[smb_mapping]]"),
         "{file}"
     );
 
-    for (remote, user) in
-        [(r"\\files\other", r"files\user"), (r"\\other\share", r"files\user"), (r"\\files\share", r"files\x")]
-    {
-        let refused = Description::from_toml(&mapping(remote, user)).expect_err(remote).to_string();
-        assert!(refused.contains("smb_mapping 1: no smb_server has the share and the user of "), "{refused}");
+    for (remote, user) in [
+        (r"\\files\other", r"files\user"),
+        (r"\\other\share", r"files\user"),
+        (r"\\files\share", r"files\x"),
+    ] {
+        let refused = Description::from_toml(&mapping(remote, user))
+            .expect_err(remote)
+            .to_string();
+        assert!(
+            refused.contains("smb_mapping 1: no smb_server has the share and the user of "),
+            "{refused}"
+        );
     }
 }
 
@@ -116,9 +149,19 @@ fn a_mapping_is_written_and_created_again_if_it_survives_a_restart() {
 fn a_fast_node_waits_for_nothing() {
     let sim = Sim::default_node().fast();
     let file = sim.node_file();
-    let spans = file.lines().skip_while(|line| *line != "[timing]").skip(1).take_while(|line| !line.is_empty());
-    assert!(spans.clone().count() > 5 && spans.clone().all(|line| line.ends_with("\"0s\"")), "{file}");
-    let waits = file.lines().filter(|line| line.contains("_takes")).filter(|line| !line.ends_with("\"0s\""));
+    let spans = file
+        .lines()
+        .skip_while(|line| *line != "[timing]")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    assert!(
+        spans.clone().count() > 5 && spans.clone().all(|line| line.ends_with("\"0s\"")),
+        "{file}"
+    );
+    let waits = file
+        .lines()
+        .filter(|line| line.contains("_takes"))
+        .filter(|line| !line.ends_with("\"0s\""));
     assert_eq!(waits.count(), 0, "{file}");
 }
 
@@ -126,16 +169,27 @@ fn a_fast_node_waits_for_nothing() {
 fn a_description_does_not_print_its_passwords_and_secrets() {
     let server = "[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', password = 'hunter2' }]\n";
     let target = "[[iscsi_portal]]\naddress = 'p'\n[[iscsi_target]]\niqn = 'iqn'\nportals = [{ address = 'p' }]\n";
-    let chap = "chap = { type = 'mutual', user = 'u', secret = 'hunter2', target_secret = 'hunter2' }\n";
-    let description = Description::from_toml(&format!("{server}{target}{chap}")).expect("the description is valid");
+    let chap =
+        "chap = { type = 'mutual', user = 'u', secret = 'hunter2', target_secret = 'hunter2' }\n";
+    let description = Description::from_toml(&format!("{server}{target}{chap}"))
+        .expect("the description is valid");
     assert!(!format!("{description:?}").contains("hunter2"));
 }
 
 /// Returns the keys that the parser accepts in the place of the key `no_such_key` of a node file.
 fn accepted(file: &str) -> BTreeSet<String> {
-    let error = Description::from_toml(file).expect_err("an unknown key").to_string();
-    let (_, expected) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
-    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    let error = Description::from_toml(file)
+        .expect_err("an unknown key")
+        .to_string();
+    let (_, expected) = error
+        .split_once("expected ")
+        .unwrap_or_else(|| panic!("{error}"));
+    expected
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -147,36 +201,83 @@ fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
         ("The node", "no_such_key = 1\n".to_owned()),
         ("`[timing]`", "[timing]\nno_such_key = 1\n".to_owned()),
         ("`[[disk]]`", format!("{disk}no_such_key = 1\n")),
-        ("`spans` of a disk", format!("{disk}spans = [{{ no_such_key = 1 }}]\n")),
+        (
+            "`spans` of a disk",
+            format!("{disk}spans = [{{ no_such_key = 1 }}]\n"),
+        ),
         ("`[[service]]`", "[[service]]\nno_such_key = 1\n".to_owned()),
-        ("`[[smb_server]]`", "[[smb_server]]\nno_such_key = 1\n".to_owned()),
-        ("`shares` of a server", "[[smb_server]]\nshares = [{ no_such_key = 1 }]\n".to_owned()),
-        ("`users` of a server", "[[smb_server]]\nusers = [{ no_such_key = 1 }]\n".to_owned()),
-        ("`[[smb_mapping]]`", "[[smb_mapping]]\nno_such_key = 1\n".to_owned()),
-        ("`[[iscsi_portal]]`", "[[iscsi_portal]]\nno_such_key = 1\n".to_owned()),
+        (
+            "`[[smb_server]]`",
+            "[[smb_server]]\nno_such_key = 1\n".to_owned(),
+        ),
+        (
+            "`shares` of a server",
+            "[[smb_server]]\nshares = [{ no_such_key = 1 }]\n".to_owned(),
+        ),
+        (
+            "`users` of a server",
+            "[[smb_server]]\nusers = [{ no_such_key = 1 }]\n".to_owned(),
+        ),
+        (
+            "`[[smb_mapping]]`",
+            "[[smb_mapping]]\nno_such_key = 1\n".to_owned(),
+        ),
+        (
+            "`[[iscsi_portal]]`",
+            "[[iscsi_portal]]\nno_such_key = 1\n".to_owned(),
+        ),
         ("`[[iscsi_target]]`", format!("{target}no_such_key = 1\n")),
-        ("`portals` of a target", format!("{target}portals = [{{ no_such_key = 1 }}]\n")),
-        ("`luns` of a target", format!("{target}luns = [{{ no_such_key = 1 }}]\n")),
+        (
+            "`portals` of a target",
+            format!("{target}portals = [{{ no_such_key = 1 }}]\n"),
+        ),
+        (
+            "`luns` of a target",
+            format!("{target}luns = [{{ no_such_key = 1 }}]\n"),
+        ),
     ] {
-        let text = reference.split(&format!("## {section}\n")).nth(1).unwrap_or_else(|| panic!("no section {section}"));
-        let rows = text.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("| `"));
-        let documented: BTreeSet<String> = rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect();
+        let text = reference
+            .split(&format!("## {section}\n"))
+            .nth(1)
+            .unwrap_or_else(|| panic!("no section {section}"));
+        let rows = text
+            .lines()
+            .take_while(|line| !line.starts_with("## "))
+            .filter_map(|line| line.strip_prefix("| `"));
+        let documented: BTreeSet<String> = rows
+            .filter_map(|row| Some(row.split_once('`')?.0.to_owned()))
+            .collect();
         assert_eq!(documented, accepted(&file), "{section}");
     }
 }
 
 #[test]
 fn what_does_not_fit_together_is_refused_with_the_object() {
-    let volume =
-        "[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nvolume_id = \"12345678-1234-1234-1234-123456789abc\"\n";
+    let volume = "[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nvolume_id = \"12345678-1234-1234-1234-123456789abc\"\n";
     for (file, reason) in [
-        ("[[disk]]\nsize = -5\n".to_owned(), "line 2: use a number that is not negative, or a text"),
-        (volume.repeat(2), "disk 2: another volume has the volume_id 12345678"),
-        ("[[disk]]\nsize = \"1 GiB\"\ncopy_of = 7\n".to_owned(), "disk 1: copy_of 7: no such disk"),
-        (format!("{volume}[[disk]]\nsize = \"1 MiB\"\ncopy_of = 1\n"), "the size must be"),
-        (format!("{volume}[[disk]]\nsize = \"8 MiB\"\ncopy_of = 1\n"), "copy_of 1: the original is larger"),
         (
-            "[[disk]]\nsize = \"1 GiB\"\n[[file]]\nkind = \"mount\"\npath = 'C:\\a'\ndisk = 1\n".to_owned(),
+            "[[disk]]\nsize = -5\n".to_owned(),
+            "line 2: use a number that is not negative, or a text",
+        ),
+        (
+            volume.repeat(2),
+            "disk 2: another volume has the volume_id 12345678",
+        ),
+        (
+            "[[disk]]\nsize = \"1 GiB\"\ncopy_of = 7\n".to_owned(),
+            "disk 1: copy_of 7: no such disk",
+        ),
+        (
+            format!("{volume}[[disk]]\nsize = \"1 MiB\"\ncopy_of = 1\n"),
+            "the size must be",
+        ),
+        (
+            format!("{volume}[[disk]]\nsize = \"8 MiB\"\ncopy_of = 1\n"),
+            "copy_of 1: the original is larger",
+        ),
+        (
+            "[[disk]]\nsize = \"1 GiB\"\n[[file]]\nkind = \"mount\"\npath = 'C:\\a'\ndisk = 1\n"
+                .to_owned(),
             r"disk 1, which is to be mounted at C:\a, has no volume",
         ),
     ] {
@@ -188,7 +289,11 @@ fn what_does_not_fit_together_is_refused_with_the_object() {
 #[test]
 fn the_node_files_of_the_reference_are_valid() {
     let reference = include_str!("../../csi-proxy-sim/node-file.md");
-    let blocks: Vec<&str> = reference.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> = reference
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
     assert!(blocks.len() >= 2);
     for block in blocks {
         created(block);

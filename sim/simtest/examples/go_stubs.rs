@@ -12,8 +12,10 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse};
 
-const PLUGINS: [&str; 2] =
-    ["google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12", "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2"];
+const PLUGINS: [&str; 2] = [
+    "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
+    "google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let request = CodeGeneratorRequest {
@@ -26,10 +28,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&folder)?;
     for plugin in PLUGINS {
         let mut go = Command::new("go");
-        let pipes = go.args(["run", plugin]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let pipes = go
+            .args(["run", plugin])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         // The plugin's dependencies are its own, not those of a module in the working directory.
         let mut process = pipes.current_dir(env::temp_dir()).spawn()?;
-        process.stdin.take().expect("a pipe").write_all(&request.encode_to_vec())?;
+        process
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(&request.encode_to_vec())?;
         let output = process.wait_with_output()?;
         if !output.status.success() {
             return Err(format!("{plugin} ended with {}", output.status).into());

@@ -5,7 +5,14 @@
 //! without csi-proxy.
 
 mod generated {
-    #![allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated")]
+    #![allow(
+        missing_docs,
+        rust_2018_idioms,
+        unreachable_pub,
+        clippy::all,
+        clippy::pedantic,
+        reason = "generated"
+    )]
 
     tonic::include_proto!("csi_proxy_sim.v1");
 }
@@ -45,5 +52,7 @@ pub async fn connect(location: &Location) -> Result<Channel, Error> {
         async move { io::Result::Ok(TokioIo::new(transport::listener::connect(&address).await?)) }
     });
     // The connector does not use the URI.
-    Endpoint::from_static("http://sim-control").connect_with_connector(connector).await
+    Endpoint::from_static("http://sim-control")
+        .connect_with_connector(connector)
+        .await
 }

@@ -26,9 +26,9 @@ use transport::address::Location;
 
 use control_api::fault::Action;
 use control_api::{
-    AddRequest, AdvanceClockRequest, ClearFaultsRequest, CompareRequest, ContainerFilesClient, GetNodeRequest,
-    InjectFaultRequest, ListFaultsRequest, PlugDiskRequest, RestartRequest, RpcStatus, SimulationClient,
-    UnplugDiskRequest, WaitForFaultRequest,
+    AddRequest, AdvanceClockRequest, ClearFaultsRequest, CompareRequest, ContainerFilesClient,
+    GetNodeRequest, InjectFaultRequest, ListFaultsRequest, PlugDiskRequest, RestartRequest,
+    RpcStatus, SimulationClient, UnplugDiskRequest, WaitForFaultRequest,
 };
 
 /// Why a node did not start, or a change of the node failed.
@@ -74,20 +74,42 @@ impl Node {
     }
 
     /// Starts the node like [`Self::start`], with this program.
-    pub async fn start_program(program: &Path, node_file: &str, flags: &[&str]) -> Result<Self, Error> {
+    pub async fn start_program(
+        program: &Path,
+        node_file: &str,
+        flags: &[&str],
+    ) -> Result<Self, Error> {
         // The path of a socket must be short.
         let folder = tempfile::Builder::new().prefix("sim").tempdir()?;
         let file = folder.path().join("node.toml");
         fs::write(&file, node_file)?;
         let mut command = Command::new(program);
         let sockets = folder.path().join("s");
-        command.arg("-drain=0").arg("-node").arg(file).arg("-socket-folder").arg(&sockets).args(flags);
+        command
+            .arg("-drain=0")
+            .arg("-node")
+            .arg(file)
+            .arg("-socket-folder")
+            .arg(&sockets)
+            .args(flags);
         let log = fs::File::create(folder.path().join(LOG))?;
-        let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-        let child =
-            started.map_err(|error| format!("cannot start {}: {error}; {PROGRAM} names it", program.display()))?;
+        let started = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let child = started.map_err(|error| {
+            format!(
+                "cannot start {}: {error}; {PROGRAM} names it",
+                program.display()
+            )
+        })?;
         let (location, begin) = (Location::Directory(sockets.clone()), Instant::now());
-        let mut process = Process { child, folder, sockets };
+        let mut process = Process {
+            child,
+            folder,
+            sockets,
+        };
         let channel = loop {
             if let Some(channel) = serving(&location).await {
                 break channel;
@@ -98,8 +120,13 @@ impl Node {
             sleep(Duration::from_millis(5)).await;
         };
         // A node file has the contents of the node's files, without a limit.
-        let simulation = SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
-        Ok(Self { simulation, files: ContainerFilesClient::new(channel), process })
+        let simulation =
+            SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
+        Ok(Self {
+            simulation,
+            files: ContainerFilesClient::new(channel),
+            process,
+        })
     }
 
     /// Returns the folder of the sockets, which have the names of the pipes.
@@ -115,41 +142,81 @@ impl Node {
     /// Makes an RPC, such as `volume/MountVolume`, `volume/v1/MountVolume` or `volume/*`, fail with
     /// a code so many times.
     pub async fn fail_rpc(&self, rpc: &str, code: Code, count: u64) -> Result<Fault, Error> {
-        let status = RpcStatus { code: u32::try_from(code as i32)?, message: String::new() };
-        self.inject(control_api::Fault { count, ..rpc_fault(rpc, Action::Status(status)) }).await
+        let status = RpcStatus {
+            code: u32::try_from(code as i32)?,
+            message: String::new(),
+        };
+        self.inject(control_api::Fault {
+            count,
+            ..rpc_fault(rpc, Action::Status(status))
+        })
+        .await
     }
 
     /// Injects a fault of any kind.
     pub async fn inject(&self, fault: control_api::Fault) -> Result<Fault, Error> {
         let request = InjectFaultRequest { fault: Some(fault) };
-        let id = self.simulation.clone().inject_fault(request).await?.into_inner().id;
-        Ok(Fault { simulation: self.simulation.clone(), id })
+        let id = self
+            .simulation
+            .clone()
+            .inject_fault(request)
+            .await?
+            .into_inner()
+            .id;
+        Ok(Fault {
+            simulation: self.simulation.clone(),
+            id,
+        })
     }
 
     /// Adds the disks, servers, services and files of a node file, and returns the numbers of the
     /// disks.
     pub async fn add(&self, node_file: &str) -> Result<Vec<DiskNumber>, Error> {
-        let request = AddRequest { node_file: node_file.to_owned(), undetected: false };
+        let request = AddRequest {
+            node_file: node_file.to_owned(),
+            undetected: false,
+        };
         let added = self.simulation.clone().add(request).await?.into_inner();
         Ok(added.disk_numbers.into_iter().map(DiskNumber).collect())
     }
 
     /// Unplugs a disk without warning, and returns its handle for [`Self::plug`].
     pub async fn unplug(&self, disk: DiskNumber) -> Result<u64, Error> {
-        Ok(self.simulation.clone().unplug_disk(UnplugDiskRequest { disk_number: disk.0 }).await?.into_inner().handle)
+        Ok(self
+            .simulation
+            .clone()
+            .unplug_disk(UnplugDiskRequest {
+                disk_number: disk.0,
+            })
+            .await?
+            .into_inner()
+            .handle)
     }
 
     /// Plugs an unplugged disk in again, with what is on it, and returns its number, which may
     /// differ from its former one.
     pub async fn plug(&self, handle: u64) -> Result<DiskNumber, Error> {
-        let request = PlugDiskRequest { handle, undetected: false };
-        Ok(DiskNumber(self.simulation.clone().plug_disk(request).await?.into_inner().disk_number))
+        let request = PlugDiskRequest {
+            handle,
+            undetected: false,
+        };
+        Ok(DiskNumber(
+            self.simulation
+                .clone()
+                .plug_disk(request)
+                .await?
+                .into_inner()
+                .disk_number,
+        ))
     }
 
     /// Advances the clock of the node: what takes time on the node ends sooner.
     pub async fn advance_clock(&self, span: Duration) -> Result<(), Error> {
         let milliseconds = u64::try_from(span.as_millis())?;
-        self.simulation.clone().advance_clock(AdvanceClockRequest { milliseconds }).await?;
+        self.simulation
+            .clone()
+            .advance_clock(AdvanceClockRequest { milliseconds })
+            .await?;
         Ok(())
     }
 
@@ -157,21 +224,43 @@ impl Node {
     /// least two are needed.
     pub async fn restart(&self, renumber: Option<u64>) -> Result<(), Error> {
         let (renumber_disks, seed) = (renumber.is_some(), renumber.unwrap_or_default());
-        self.simulation.clone().restart(RestartRequest { daemon_only: false, renumber_disks, seed }).await?;
+        self.simulation
+            .clone()
+            .restart(RestartRequest {
+                daemon_only: false,
+                renumber_disks,
+                seed,
+            })
+            .await?;
         Ok(())
     }
 
     /// Returns the node as it is now, as a node file.
     pub async fn node_file(&self) -> Result<String, Error> {
-        Ok(self.simulation.clone().get_node(GetNodeRequest {}).await?.into_inner().node_file)
+        Ok(self
+            .simulation
+            .clone()
+            .get_node(GetNodeRequest {})
+            .await?
+            .into_inner()
+            .node_file)
     }
 
     /// Returns how the node differs from an earlier [`Self::node_file`], a line for each mount,
     /// link, SMB mapping, session, directory and online disk that was left behind. Disks are
     /// compared by number, so the numbers must not have changed.
     pub async fn differences(&self, node_file: String) -> Result<Vec<String>, Error> {
-        let request = CompareRequest { node_file, with_data: false };
-        Ok(self.simulation.clone().compare(request).await?.into_inner().differences)
+        let request = CompareRequest {
+            node_file,
+            with_data: false,
+        };
+        Ok(self
+            .simulation
+            .clone()
+            .compare(request)
+            .await?
+            .into_inner()
+            .differences)
     }
 }
 
@@ -183,14 +272,27 @@ impl Drop for Node {
         let location = Location::Directory(self.sockets());
         // The runtime of the test cannot wait here.
         let faults = thread::spawn(move || -> Result<_, Error> {
-            runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-                let channel = control_api::connect(&location).await?;
-                Ok(SimulationClient::new(channel).list_faults(ListFaultsRequest {}).await?.into_inner().faults)
-            })
+            runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?
+                .block_on(async {
+                    let channel = control_api::connect(&location).await?;
+                    Ok(SimulationClient::new(channel)
+                        .list_faults(ListFaultsRequest {})
+                        .await?
+                        .into_inner()
+                        .faults)
+                })
         });
-        let faults = faults.join().expect("no panic").expect("csi-proxy-sim lists its faults");
+        let faults = faults
+            .join()
+            .expect("no panic")
+            .expect("csi-proxy-sim lists its faults");
         let missed = faults.iter().find(|fault| fault.hits == 0);
-        assert!(missed.is_none(), "a fault has disturbed no call: {missed:?}");
+        assert!(
+            missed.is_none(),
+            "a fault has disturbed no call: {missed:?}"
+        );
     }
 }
 
@@ -225,21 +327,38 @@ impl Fault {
         let request = WaitForFaultRequest { id: self.id, hits };
         match timeout(PATIENCE, self.simulation.clone().wait_for_fault(request)).await {
             Ok(answer) => answer.map(drop).map_err(Error::from),
-            Err(_) => Err(format!("the fault has disturbed only {} of {hits} calls", self.hits().await?).into()),
+            Err(_) => Err(format!(
+                "the fault has disturbed only {} of {hits} calls",
+                self.hits().await?
+            )
+            .into()),
         }
     }
 
     /// Returns how many calls the fault has disturbed.
     pub async fn hits(&self) -> Result<u64, Error> {
-        let faults = self.simulation.clone().list_faults(ListFaultsRequest {}).await?.into_inner().faults;
-        Ok(faults.iter().find(|fault| fault.id == self.id).ok_or("the fault was cleared")?.hits)
+        let faults = self
+            .simulation
+            .clone()
+            .list_faults(ListFaultsRequest {})
+            .await?
+            .into_inner()
+            .faults;
+        Ok(faults
+            .iter()
+            .find(|fault| fault.id == self.id)
+            .ok_or("the fault was cleared")?
+            .hits)
     }
 
     /// Removes the fault, and releases the calls that it holds or delays. Returns how many calls it
     /// has disturbed.
     pub async fn clear(self) -> Result<u64, Error> {
         let hits = self.hits().await?;
-        self.simulation.clone().clear_faults(ClearFaultsRequest { id: self.id }).await?;
+        self.simulation
+            .clone()
+            .clear_faults(ClearFaultsRequest { id: self.id })
+            .await?;
         Ok(hits)
     }
 }
@@ -247,13 +366,20 @@ impl Fault {
 /// Returns a fault of an RPC: a status, a cut connection, a delay, a hold until the fault is
 /// cleared, or a crash, which needs a `count`. The other fields choose the calls.
 pub fn rpc_fault(rpc: &str, action: Action) -> control_api::Fault {
-    control_api::Fault { rpc: rpc.to_owned(), action: Some(action), ..control_api::Fault::default() }
+    control_api::Fault {
+        rpc: rpc.to_owned(),
+        action: Some(action),
+        ..control_api::Fault::default()
+    }
 }
 
 /// Returns a connection to the control API of the csi-proxy-sim that serves in `location`, if all
 /// of its endpoints are open.
 pub async fn serving(location: &Location) -> Option<Channel> {
     let channel = control_api::connect(location).await.ok()?;
-    let checked = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.ok()?;
+    let checked = HealthClient::new(channel.clone())
+        .check(HealthCheckRequest::default())
+        .await
+        .ok()?;
     (checked.into_inner().status() == ServingStatus::Serving).then_some(channel)
 }

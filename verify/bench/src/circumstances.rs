@@ -20,7 +20,10 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     let after = processor_times()?;
     let busy = 1.0 - (after.0 - before.0) / (after.1 - before.1);
     if busy > IDLE {
-        return Err(format!("the machine is not idle: its processors are used to {:.0} %", 100.0 * busy));
+        return Err(format!(
+            "the machine is not idle: its processors are used to {:.0} %",
+            100.0 * busy
+        ));
     }
     Ok(())
 }
@@ -28,17 +31,25 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// Returns a sentence about the commit, the machine and the method.
 pub(crate) fn sentence(root: &Path, wine: Option<&Path>, method: &str) -> Result<String, String> {
     let commit = output(git(root).args(["rev-parse", "--short", "HEAD"]))?;
-    let system = fs::read_to_string("/proc/sys/kernel/osrelease").map_err(|error| error.to_string())?;
+    let system =
+        fs::read_to_string("/proc/sys/kernel/osrelease").map_err(|error| error.to_string())?;
     let processors = fs::read_to_string("/proc/cpuinfo").map_err(|error| error.to_string())?;
-    let mut models =
-        processors.lines().filter(|line| line.starts_with("model name")).filter_map(|line| line.split(": ").nth(1));
-    let (model, others) = (models.next().unwrap_or("unknown").to_owned(), models.count());
+    let mut models = processors
+        .lines()
+        .filter(|line| line.starts_with("model name"))
+        .filter_map(|line| line.split(": ").nth(1));
+    let (model, others) = (
+        models.next().unwrap_or("unknown").to_owned(),
+        models.count(),
+    );
     let wine = match wine {
         Some(wine) => format!(", {}", output(Command::new(wine).arg("--version"))?),
         None => String::new(),
     };
     let (count, system) = (others + 1, system.trim());
-    Ok(format!("Measured at commit {commit} on Linux {system}{wine}, processors {count} × {model}, in {method}."))
+    Ok(format!(
+        "Measured at commit {commit} on Linux {system}{wine}, processors {count} × {model}, in {method}."
+    ))
 }
 
 fn git(root: &Path) -> Command {
@@ -63,8 +74,14 @@ fn processor_times() -> Result<(f64, f64), String> {
 }
 
 fn parse(stat: &str) -> Option<(f64, f64)> {
-    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    let times = fields.map(|field| field.parse().ok()).collect::<Option<Vec<f64>>>()?;
+    let fields = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace();
+    let times = fields
+        .map(|field| field.parse().ok())
+        .collect::<Option<Vec<f64>>>()?;
     // User, nice, system, idle, and the wait for disks.
     Some((times.get(3)? + times.get(4)?, times.iter().sum()))
 }
@@ -73,7 +90,10 @@ fn parse(stat: &str) -> Option<(f64, f64)> {
 mod tests {
     #[test]
     fn the_idle_time_is_a_part_of_the_whole_time() {
-        assert_eq!(super::parse("cpu  10 1 5 80 4 0 0 0 0 0\ncpu0 1 1 1 1 1"), Some((84.0, 100.0)));
+        assert_eq!(
+            super::parse("cpu  10 1 5 80 4 0 0 0 0 0\ncpu0 1 1 1 1 1"),
+            Some((84.0, 100.0))
+        );
         assert_eq!(super::parse("intr 1"), None);
     }
 }

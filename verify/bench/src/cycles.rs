@@ -17,8 +17,13 @@ mod imp {
 
     /// The calls of WMI that version 1.3.0 of the Go program makes: each query and each method is
     /// one.
-    const OF_GO_PROGRAM: [(&str, f64); 5] =
-        [("azuredisk", 39.0), ("gce-pd", 55.0), ("aws-ebs", 42.0), ("vsphere", 39.0), ("longhorn", 69.0)];
+    const OF_GO_PROGRAM: [(&str, f64); 5] = [
+        ("azuredisk", 39.0),
+        ("gce-pd", 55.0),
+        ("aws-ebs", 42.0),
+        ("vsphere", 39.0),
+        ("longhorn", 69.0),
+    ];
 
     /// Returns for each driver the time of its cycle, divided by the time of the Go program's calls
     /// of WMI.
@@ -26,10 +31,14 @@ mod imp {
         let sequences = Sequence::all()?;
         let mut ratios = Vec::new();
         for (driver, of_go_program) in OF_GO_PROGRAM {
-            let sequence =
-                sequences.iter().find(|sequence| sequence.driver == driver).ok_or("a driver has no sequence")?;
+            let sequence = sequences
+                .iter()
+                .find(|sequence| sequence.driver == driver)
+                .ok_or("a driver has no sequence")?;
             let daemon = Daemon::start_on(Sim::default_node().fast(), Vec::new())?;
-            let counts = run(sequence, &daemon, &mut Screen::new(io::sink())).await.node_calls;
+            let counts = run(sequence, &daemon, &mut Screen::new(io::sink()))
+                .await
+                .node_calls;
             daemon.stop().await?;
             let number = |count: u64| u32::try_from(count).map(f64::from);
             let time = number(counts.wmi)? * WMI + number(counts.primitives - counts.wmi)? * OTHER;

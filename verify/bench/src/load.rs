@@ -57,7 +57,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Box<dyn Error>> {
     for _ in 0..options.connections {
         clients.push(connected(&options).await?);
     }
-    let client = clients.first().ok_or("without a connection, no call can be made")?;
+    let client = clients
+        .first()
+        .ok_or("without a connection, no call can be made")?;
     let window = Duration::from_secs_f64(options.seconds);
     measure(client, &options.path, options.callers, window / 5).await?;
     println!("ready");
@@ -84,7 +86,12 @@ async fn connected(options: &Options) -> Result<Client, Box<dyn Error>> {
     }
 }
 
-async fn measure(client: &Client, path: &str, callers: usize, window: Duration) -> Result<Sample, Box<dyn Error>> {
+async fn measure(
+    client: &Client,
+    path: &str,
+    callers: usize,
+    window: Duration,
+) -> Result<Sample, Box<dyn Error>> {
     let begin = Instant::now();
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
@@ -93,7 +100,9 @@ async fn measure(client: &Client, path: &str, callers: usize, window: Duration) 
             let mut latencies = Vec::new();
             while begin.elapsed() < window {
                 let before = Instant::now();
-                call(&client, &path).await.map_err(|error| error.to_string())?;
+                call(&client, &path)
+                    .await
+                    .map_err(|error| error.to_string())?;
                 latencies.push(before.elapsed());
             }
             Ok::<_, String>(latencies)
@@ -122,7 +131,9 @@ async fn call(client: &Client, path: &str) -> Result<(), Box<dyn Error>> {
 /// Returns the smallest latency that at least `percent` percent of all do not exceed.
 fn microseconds(sorted: &[Duration], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+    sorted
+        .get(rank.saturating_sub(1))
+        .map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]
@@ -132,7 +143,8 @@ mod tests {
     #[test]
     fn a_percentile_is_a_measured_latency() {
         let latencies: Vec<_> = (1..=10).map(Duration::from_micros).collect();
-        let found = [50, 99, 100].map(|percent| super::microseconds(&latencies, percent).round().to_string());
+        let found = [50, 99, 100]
+            .map(|percent| super::microseconds(&latencies, percent).round().to_string());
         assert_eq!(found, ["5", "10", "10"]);
     }
 }

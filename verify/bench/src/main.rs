@@ -23,7 +23,10 @@ mod serve;
 mod table;
 
 #[derive(Parser)]
-#[command(name = "csi-proxy-bench", about = "Races csi-proxy against other servers")]
+#[command(
+    name = "csi-proxy-bench",
+    about = "Races csi-proxy against other servers"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -51,6 +54,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().command {
         Command::Race(options) => race::run(&options).await,
         Command::Load(options) => load::run(options).await,
-        Command::Serve { socket_folder, root } => serve::run(socket_folder, root).await,
+        Command::Serve {
+            socket_folder,
+            root,
+        } => serve::run(socket_folder, root).await,
     }
 }

@@ -108,8 +108,14 @@ pub(crate) async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     println!("\n{}", table.render(|_| true));
     if let Ok(root) = pages {
-        let method = format!("{} rounds of {} s for each number of callers and path", options.rounds, options.seconds);
-        table.write(root, &circumstances::sentence(root, options.wine.as_deref(), &method)?)?;
+        let method = format!(
+            "{} rounds of {} s for each number of callers and path",
+            options.rounds, options.seconds
+        );
+        table.write(
+            root,
+            &circumstances::sentence(root, options.wine.as_deref(), &method)?,
+        )?;
     }
     Ok(())
 }
@@ -120,12 +126,31 @@ fn on_linux(options: &Options, scratch: &Path) -> Result<[Racer; 3], Box<dyn Err
         let sockets = scratch.join(name);
         let mut server: Vec<PathBuf> = server.into_iter().map(Path::to_path_buf).collect();
         server.extend(["--socket-folder".into(), sockets.clone()]);
-        let client = vec![this.clone(), "load".into(), "--socket-folder".into(), sockets.clone()];
-        Racer { name, server, client, sockets: Some(sockets), prefix: None }
+        let client = vec![
+            this.clone(),
+            "load".into(),
+            "--socket-folder".into(),
+            sockets.clone(),
+        ];
+        Racer {
+            name,
+            server,
+            client,
+            sockets: Some(sockets),
+            prefix: None,
+        }
     };
     let root = Path::new("--root");
     Ok([
-        racer("csi-proxy", vec![&options.simulator, Path::new("--direct"), Path::new("--node"), &options.node]),
+        racer(
+            "csi-proxy",
+            vec![
+                &options.simulator,
+                Path::new("--direct"),
+                Path::new("--node"),
+                &options.node,
+            ],
+        ),
         racer("grpc-go", vec![&options.grpc_go, root, scratch]),
         racer("tonic", vec![&this, Path::new("serve"), root, scratch]),
     ])
@@ -136,7 +161,13 @@ fn under_wine(options: &Options) -> Option<[Racer; 2]> {
     let racer = |name, prefix: &Option<PathBuf>, program: &Option<PathBuf>| {
         let server = vec![wine.clone(), program.clone()?];
         let client = vec![wine.clone(), client.clone(), "load".into()];
-        Some(Racer { name, server, client, sockets: None, prefix: Some(prefix.clone()?) })
+        Some(Racer {
+            name,
+            server,
+            client,
+            sockets: None,
+            prefix: Some(prefix.clone()?),
+        })
     };
     Some([
         racer("csi-proxy", &options.own_prefix, &options.own_program)?,
@@ -150,28 +181,55 @@ fn race(options: &Options, racers: &[Racer], table: &mut Table) -> Result<(), Bo
     for path in PATHS {
         for &callers in &options.callers {
             println!("\n{path}");
-            let measured = |round| one_round(racers, round, |racer| measure(options, racer, path, callers));
-            let rounds = (0..options.rounds).map(measured).collect::<Result<Vec<_>, _>>()?;
-            compare(racers, &rounds, &OF_CALLS.map(|figure| Table::row_of_calls(figure, callers)), table);
+            let measured = |round| {
+                one_round(racers, round, |racer| {
+                    measure(options, racer, path, callers)
+                })
+            };
+            let rounds = (0..options.rounds)
+                .map(measured)
+                .collect::<Result<Vec<_>, _>>()?;
+            compare(
+                racers,
+                &rounds,
+                &OF_CALLS.map(|figure| Table::row_of_calls(figure, callers)),
+                table,
+            );
         }
     }
     println!("\nmemory in MB");
     for round in 0..options.rounds {
         // Each round is an entry of its own: what a server holds is the same for all paths.
-        compare(racers, &[settle(options, racers, round)?], &OF_SERVERS.map(str::to_owned), table);
+        compare(
+            racers,
+            &[settle(options, racers, round)?],
+            &OF_SERVERS.map(str::to_owned),
+            table,
+        );
     }
     Ok(())
 }
 
 /// Prints the median of each figure, and adds the median of the rounds' ratios to the row of the
 /// figure.
-fn compare<const N: usize>(racers: &[Racer], rounds: &[Vec<[f64; N]>], rows: &[String; N], table: &mut Table) {
+fn compare<const N: usize>(
+    racers: &[Racer],
+    rounds: &[Vec<[f64; N]>],
+    rows: &[String; N],
+    table: &mut Table,
+) {
     for (at, racer) in racers.iter().enumerate() {
         print!("{}:", racer.name);
         for (figure, row) in rows.iter().enumerate() {
-            print!(" {row} {:.3};", median(rounds.iter().map(|round| round[at][figure])));
+            print!(
+                " {row} {:.3};",
+                median(rounds.iter().map(|round| round[at][figure]))
+            );
             if at > 0 {
-                let ratios: Vec<f64> = rounds.iter().map(|round| round[0][figure] / round[at][figure]).collect();
+                let ratios: Vec<f64> = rounds
+                    .iter()
+                    .map(|round| round[0][figure] / round[at][figure])
+                    .collect();
                 table.add(row, racer.name, &ratios);
             }
         }
@@ -196,31 +254,58 @@ fn one_round<T>(
 }
 
 /// Measures the figures of calls.
-fn measure(options: &Options, racer: &Racer, path: &str, callers: usize) -> Result<[f64; 4], Box<dyn Error>> {
+fn measure(
+    options: &Options,
+    racer: &Racer,
+    path: &str,
+    callers: usize,
+) -> Result<[f64; 4], Box<dyn Error>> {
     let server = racer.start_server()?;
     let client = racer.start_client(path, 1, callers, options.seconds)?;
     let mut processes = vec![server.0.id()];
     processes.extend(racer.prefix.as_deref().and_then(counters::wineserver));
-    let cpu = || -> Result<f64, String> { processes.iter().map(|id| Ok(Counters::of(*id)?.cpu_us)).sum() };
+    let cpu = || -> Result<f64, String> {
+        processes
+            .iter()
+            .map(|id| Ok(Counters::of(*id)?.cpu_us))
+            .sum()
+    };
     let before = cpu()?;
-    let Sample { calls, calls_per_second, p50_us, p99_us } = client.measure()?;
+    let Sample {
+        calls,
+        calls_per_second,
+        p50_us,
+        p99_us,
+    } = client.measure()?;
     Ok([calls_per_second, p50_us, p99_us, (cpu()? - before) / calls])
 }
 
 /// Measures the figures of servers. All servers pause at the same time.
-fn settle(options: &Options, racers: &[Racer], round: usize) -> Result<Vec<[f64; 5]>, Box<dyn Error>> {
+fn settle(
+    options: &Options,
+    racers: &[Racer],
+    round: usize,
+) -> Result<Vec<[f64; 5]>, Box<dyn Error>> {
     let loaded = one_round(racers, round, |racer| {
         let connection = connection_mb(racer)?;
         let (server, idle) = racer.start_idle_server()?;
         let callers = options.callers.iter().copied().max().unwrap_or(1);
-        racer.start_client(PATHS[0], 1, callers, options.seconds)?.measure()?;
+        racer
+            .start_client(PATHS[0], 1, callers, options.seconds)?
+            .measure()?;
         let loaded = Counters::of(server.0.id())?;
         Ok((server, idle, loaded, connection))
     })?;
     thread::sleep(Duration::from_secs(options.pause));
     let figures = |(server, idle, loaded, connection): (KilledOnDrop, Counters, Counters, f64)| {
         let later = Counters::of(server.0.id())?;
-        Ok([idle.resident_mb, loaded.resident_mb, connection, idle.threads, later.threads])
+        Ok([
+            idle.resident_mb,
+            loaded.resident_mb,
+            connection,
+            idle.threads,
+            later.threads,
+        ])
     };
     loaded.into_iter().map(figures).collect()
 }
@@ -248,7 +333,9 @@ impl WaitingClient {
     /// Lets the client measure.
     fn measure(mut self) -> Result<Sample, Box<dyn Error>> {
         writeln!(self.input)?;
-        Ok(serde_json::from_str(&self.lines.next().ok_or("the client has ended")??)?)
+        Ok(serde_json::from_str(
+            &self.lines.next().ok_or("the client has ended")??,
+        )?)
     }
 }
 
@@ -259,7 +346,12 @@ impl Racer {
         if let Some(sockets) = self.sockets.as_ref().filter(|sockets| sockets.exists()) {
             fs::remove_dir_all(sockets)?;
         }
-        Ok(KilledOnDrop(self.command(&self.server).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?))
+        Ok(KilledOnDrop(
+            self.command(&self.server)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()?,
+        ))
     }
 
     /// Starts the server, and reads its counters when it has answered a client that has gone.
@@ -280,8 +372,18 @@ impl Racer {
     ) -> Result<WaitingClient, Box<dyn Error>> {
         let mut client = self.command(&self.client);
         client.args(["--path", path, "--connections", &connections.to_string()]);
-        client.args(["--callers", &callers.to_string(), "--seconds", &seconds.to_string()]);
-        let mut process = KilledOnDrop(client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
+        client.args([
+            "--callers",
+            &callers.to_string(),
+            "--seconds",
+            &seconds.to_string(),
+        ]);
+        let mut process = KilledOnDrop(
+            client
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()?,
+        );
         let (Some(input), Some(output)) = (process.0.stdin.take(), process.0.stdout.take()) else {
             return Err("the client has no standard streams".into());
         };
@@ -290,7 +392,11 @@ impl Racer {
         if ready.trim() != "ready" {
             return Err(format!("the client printed {ready}").into());
         }
-        Ok(WaitingClient { _process: process, input, lines })
+        Ok(WaitingClient {
+            _process: process,
+            input,
+            lines,
+        })
     }
 
     fn command(&self, words: &[PathBuf]) -> Command {

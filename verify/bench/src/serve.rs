@@ -19,7 +19,11 @@ pub(crate) async fn run(socket_folder: PathBuf, root: PathBuf) -> Result<(), Box
     for version in &api::GROUP_VERSIONS {
         let socket = socket_folder.join(format!("{}.sock", version.pipe()));
         let service = FilesystemServer::new(Filesystem { root: root.clone() });
-        serving.spawn(async move { imp::serve(service, socket).await.map_err(|error| error.to_string()) });
+        serving.spawn(async move {
+            imp::serve(service, socket)
+                .await
+                .map_err(|error| error.to_string())
+        });
     }
     while let Some(ended) = serving.join_next().await {
         ended??;
@@ -33,11 +37,14 @@ struct Filesystem {
 
 #[tonic::async_trait]
 impl filesystem_server::Filesystem for Filesystem {
-    async fn path_exists(&self, request: Request<PathExistsRequest>) -> Result<Response<PathExistsResponse>, Status> {
+    async fn path_exists(
+        &self,
+        request: Request<PathExistsRequest>,
+    ) -> Result<Response<PathExistsResponse>, Status> {
         let path = &request.get_ref().path;
-        let below = path
-            .strip_prefix(WORKING_DIRECTORY)
-            .ok_or_else(|| Status::permission_denied(format!("{path} is not in {WORKING_DIRECTORY}")))?;
+        let below = path.strip_prefix(WORKING_DIRECTORY).ok_or_else(|| {
+            Status::permission_denied(format!("{path} is not in {WORKING_DIRECTORY}"))
+        })?;
         // On the runtime's own thread, which costs least.
         match std::fs::symlink_metadata(self.root.join(below.replace('\\', "/"))) {
             Ok(_) => Ok(Response::new(PathExistsResponse { exists: true })),
@@ -65,11 +72,16 @@ mod imp {
     /// Serves one group-version without tonic's router, which the daemon does not use either.
     pub(super) async fn serve<S>(service: S, socket: PathBuf) -> Result<(), Box<dyn Error>>
     where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
         S::Future: Send,
     {
         let listener = UnixListener::bind(socket)?;
-        Ok(Server::builder().serve_with_incoming(service, UnixListenerStream::new(listener)).await?)
+        Ok(Server::builder()
+            .serve_with_incoming(service, UnixListenerStream::new(listener))
+            .await?)
     }
 }
 

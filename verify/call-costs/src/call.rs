@@ -30,26 +30,65 @@ pub struct Call {
 
 impl Call {
     /// Returns a call that succeeds.
-    pub fn new(name: &'static str, service: &'static str, rpc: &'static str, request: &impl Message) -> Self {
-        Self { name, service, rpc, request: request.encode_to_vec(), succeeds: true }
+    pub fn new(
+        name: &'static str,
+        service: &'static str,
+        rpc: &'static str,
+        request: &impl Message,
+    ) -> Self {
+        Self {
+            name,
+            service,
+            rpc,
+            request: request.encode_to_vec(),
+            succeeds: true,
+        }
     }
 
     /// Returns all calls.
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
         let (path, volume, disk) = ("v1.Filesystem", "v1.Volume", "v1.Disk");
-        let exists = |path: &str| PathExistsRequest { path: path.to_owned() };
-        let volume_id = node().volume_on(1).ok_or("no volume found on disk 1")?.name();
+        let exists = |path: &str| PathExistsRequest {
+            path: path.to_owned(),
+        };
+        let volume_id = node()
+            .volume_on(1)
+            .ok_or("no volume found on disk 1")?
+            .name();
         Ok(vec![
             Self::new("PathExists, missing", path, "PathExists", &exists(MISSING)),
-            Self::new("PathExists, existing", path, "PathExists", &exists(EXISTING)),
-            Self { succeeds: false, ..Self::new("PathExists, refused", path, "PathExists", &exists(REFUSED)) },
-            Self::new("IsSymlink", path, "IsSymlink", &IsSymlinkRequest { path: EXISTING.to_owned() }),
-            Self::new("GetVolumeStats", volume, "GetVolumeStats", &GetVolumeStatsRequest { volume_id }),
+            Self::new(
+                "PathExists, existing",
+                path,
+                "PathExists",
+                &exists(EXISTING),
+            ),
+            Self {
+                succeeds: false,
+                ..Self::new("PathExists, refused", path, "PathExists", &exists(REFUSED))
+            },
+            Self::new(
+                "IsSymlink",
+                path,
+                "IsSymlink",
+                &IsSymlinkRequest {
+                    path: EXISTING.to_owned(),
+                },
+            ),
+            Self::new(
+                "GetVolumeStats",
+                volume,
+                "GetVolumeStats",
+                &GetVolumeStatsRequest { volume_id },
+            ),
             Self::new(
                 "ListVolumesOnDisk",
                 volume,
                 "ListVolumesOnDisk",
-                &ListVolumesOnDiskRequest { disk_number: 1, partition_number: 0 },
+                &ListVolumesOnDiskRequest {
+                    disk_number: 1,
+                    partition_number: 0,
+                },
             ),
             Self::new("ListDiskIDs", disk, "ListDiskIDs", &ListDiskIDsRequest {}),
         ])

@@ -58,7 +58,13 @@ impl Client {
         let mut start = PREFACE.to_vec();
         push_frame(&mut start, SETTINGS, 0, 0, &[]);
         push_frame(&mut start, SETTINGS, ACK, 0, &[]);
-        push_frame(&mut start, WINDOW_UPDATE, 0, 0, &(WINDOW - 65_535).to_be_bytes());
+        push_frame(
+            &mut start,
+            WINDOW_UPDATE,
+            0,
+            0,
+            &(WINDOW - 65_535).to_be_bytes(),
+        );
         client.stream.write_all(&start).await?;
         client.read_settings().await?;
         Ok(client)
@@ -72,7 +78,9 @@ impl Client {
         let payload = &mut self.received[..length];
         self.stream.read_exact(payload).await?;
         for setting in payload.chunks_exact(6) {
-            let &[high, low, a, b, c, d] = setting else { continue };
+            let &[high, low, a, b, c, d] = setting else {
+                continue;
+            };
             if u16::from_be_bytes([high, low]) == HEADER_TABLE_SIZE {
                 self.table_size = Some(u32::from_be_bytes([a, b, c, d]).min(DEFAULT_TABLE));
             }
@@ -101,7 +109,9 @@ impl Client {
         for request in requests {
             self.stream.write_all(request).await?;
             if self.response().await? != self.call.succeeds {
-                return Err(format!("{} has another outcome than it should", self.call.name).into());
+                return Err(
+                    format!("{} has another outcome than it should", self.call.name).into(),
+                );
             }
         }
         Ok(())
@@ -109,11 +119,17 @@ impl Client {
 
     fn request(&mut self) -> Vec<u8> {
         let Call { service, rpc, .. } = self.call;
-        let pipe = GROUP_VERSIONS.iter().find(|row| row.service == service).expect("the service exists").pipe();
+        let pipe = GROUP_VERSIONS
+            .iter()
+            .find(|row| row.service == service)
+            .expect("the service exists")
+            .pipe();
         self.timeout -= 1237;
         let mut block = Vec::new();
         if let Some(size) = self.table_size.take() {
-            self.encoder.update_max_dynamic_size(size, &mut block).expect("the size is valid");
+            self.encoder
+                .update_max_dynamic_size(size, &mut block)
+                .expect("the size is valid");
         }
         for (name, value) in [
             (":method", "POST".to_owned()),
@@ -126,7 +142,9 @@ impl Client {
             ("grpc-timeout", format!("{}u", self.timeout)),
         ] {
             let field = (name.as_bytes().to_vec(), value.into_bytes(), AS_GO_DOES);
-            self.encoder.encode(field, &mut block).expect("the field is valid");
+            self.encoder
+                .encode(field, &mut block)
+                .expect("the field is valid");
         }
         let length = u32::try_from(self.call.request.len()).expect("the message is short");
         let message = [&[0][..], &length.to_be_bytes(), &self.call.request].concat();
@@ -147,7 +165,9 @@ impl Client {
             }
             filled += read;
             let mut at = 0;
-            while let Some(&[high, middle, low, kind, flags, ..]) = self.received[at..filled].first_chunk::<HEAD>() {
+            while let Some(&[high, middle, low, kind, flags, ..]) =
+                self.received[at..filled].first_chunk::<HEAD>()
+            {
                 let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
                 if filled - at < HEAD + length {
                     break;
@@ -165,7 +185,9 @@ impl Client {
 }
 
 fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let length = u32::try_from(payload.len()).expect("the frame is short").to_be_bytes();
+    let length = u32::try_from(payload.len())
+        .expect("the frame is short")
+        .to_be_bytes();
     out.extend_from_slice(&length[1..]);
     out.extend_from_slice(&[kind, flags]);
     out.extend_from_slice(&stream.to_be_bytes());

@@ -29,9 +29,15 @@ pub struct Rounds {
 
 impl Rounds {
     /// For averages that are exact to a tenth of an allocation.
-    pub const EXACT: Self = Self { warm_up: WARM_UP, counted: 1024 };
+    pub const EXACT: Self = Self {
+        warm_up: WARM_UP,
+        counted: 1024,
+    };
     /// For differences between nodes.
-    pub const FEW: Self = Self { warm_up: 4, counted: 8 };
+    pub const FEW: Self = Self {
+        warm_up: 4,
+        counted: 8,
+    };
 }
 
 /// What calls cost, as an average over the rounds.
@@ -51,7 +57,12 @@ pub struct Cost {
 
 /// Returns the cost of each step, which is a list of calls, while `others` further connections are
 /// open that have each made a call.
-pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result<Vec<Cost>, Box<dyn Error>> {
+pub fn of(
+    sim: &Sim,
+    steps: &[&[Call]],
+    rounds: Rounds,
+    others: usize,
+) -> Result<Vec<Cost>, Box<dyn Error>> {
     Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
         let mut idle = Vec::new();
         for _ in 0..others {
@@ -71,7 +82,11 @@ pub fn of(sim: &Sim, steps: &[&[Call]], rounds: Rounds, others: usize) -> Result
                 }
             }
             let name = calls[0].name;
-            costs.push(count(daemon, &mut clients, rounds.counted).await.map_err(|error| format!("{name}: {error}"))?);
+            costs.push(
+                count(daemon, &mut clients, rounds.counted)
+                    .await
+                    .map_err(|error| format!("{name}: {error}"))?,
+            );
         }
         Ok(costs)
     })
@@ -88,10 +103,15 @@ pub fn of_one(sim: &Sim, before: &Call, call: &Call) -> Result<Cost, Box<dyn Err
 }
 
 /// Lets each client make its call so many times, and returns the average cost.
-async fn count(daemon: &Daemon, clients: &mut [Client], rounds: usize) -> Result<Cost, Box<dyn Error>> {
+async fn count(
+    daemon: &Daemon,
+    clients: &mut [Client],
+    rounds: usize,
+) -> Result<Cost, Box<dyn Error>> {
     // Prepared before, so that the counts are of calls only.
-    let requests: Vec<Vec<_>> =
-        (0..rounds).map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect()).collect();
+    let requests: Vec<Vec<_>> = (0..rounds)
+        .map(|_| clients.iter_mut().map(|client| client.prepare(1)).collect())
+        .collect();
     let (calls, writes) = (excluded(|| daemon.trace.counts()), daemon.writes());
     let (allocations, bytes) = excluded::counted_allocations();
     for round in &requests {

@@ -63,21 +63,41 @@ impl Daemon {
             Threads::AsInService => Builder::new_multi_thread(),
             Threads::One => Builder::new_current_thread(),
         };
-        let builder = builder.enable_all().max_blocking_threads(1).thread_keep_alive(Duration::from_hours(1));
-        let runtime = if threads == Threads::AsInService { builder.worker_threads(2) } else { builder }.build()?;
+        let builder = builder
+            .enable_all()
+            .max_blocking_threads(1)
+            .thread_keep_alive(Duration::from_hours(1));
+        let runtime = if threads == Threads::AsInService {
+            builder.worker_threads(2)
+        } else {
+            builder
+        }
+        .build()?;
         let trace = Arc::new(Trace::counting());
         let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
         let node = Node::new(excluded::node(node, threads), Config::default());
         node.test_path_lookup();
         let executor = Executor::new(Arc::new(node));
-        let executor = if threads == Threads::One { executor.with_all_reads_inline() } else { executor };
+        let executor = if threads == Threads::One {
+            executor.with_all_reads_inline()
+        } else {
+            executor
+        };
         let server = Server::new(Arc::new(executor), Limits::default());
-        let mut daemon = Self { dialers: Vec::new(), writes: Arc::default(), trace };
+        let mut daemon = Self {
+            dialers: Vec::new(),
+            writes: Arc::default(),
+            trace,
+        };
         let mut endpoints = Vec::new();
         for row in &GROUP_VERSIONS {
-            let (dialer, inner) = endpoint(Location::Directory(PathBuf::from("/")).address(row.pipe()));
+            let (dialer, inner) =
+                endpoint(Location::Directory(PathBuf::from("/")).address(row.pipe()));
             daemon.dialers.push((row.service, dialer));
-            let counting = CountingEndpoint { inner, writes: Arc::clone(&daemon.writes) };
+            let counting = CountingEndpoint {
+                inner,
+                writes: Arc::clone(&daemon.writes),
+            };
             endpoints.push(Endpoint::new(EndpointSpec::GroupVersion(row), counting));
         }
         let (stop, stopped) = oneshot::channel::<()>();
@@ -96,7 +116,11 @@ impl Daemon {
     }
 
     pub(crate) fn connect(&self, service: &str) -> io::Result<DuplexStream> {
-        let (_, dialer) = self.dialers.iter().find(|(name, _)| *name == service).ok_or(io::ErrorKind::NotFound)?;
+        let (_, dialer) = self
+            .dialers
+            .iter()
+            .find(|(name, _)| *name == service)
+            .ok_or(io::ErrorKind::NotFound)?;
         dialer.connect()
     }
 }
@@ -110,7 +134,10 @@ impl Listener for CountingEndpoint {
     type Stream = CountingStream;
 
     async fn accept(&mut self) -> io::Result<CountingStream> {
-        Ok(CountingStream { inner: self.inner.accept().await?, writes: Arc::clone(&self.writes) })
+        Ok(CountingStream {
+            inner: self.inner.accept().await?,
+            writes: Arc::clone(&self.writes),
+        })
     }
 
     fn address(&self) -> &Address {
@@ -125,13 +152,21 @@ struct CountingStream {
 }
 
 impl AsyncRead for CountingStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for CountingStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.inner).poll_write(cx, octets));
         self.writes.fetch_add(1, Ordering::Relaxed);
         Poll::Ready(written)

@@ -39,14 +39,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn named(name: &str) -> Result<Call, Box<dyn Error>> {
-    Ok(Call::all()?.into_iter().find(|call| call.name == name).ok_or("no such call")?)
+    Ok(Call::all()?
+        .into_iter()
+        .find(|call| call.name == name)
+        .ok_or("no such call")?)
 }
 
 fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {
     let page = table::page()?;
     if let Some(why) = table::why_instructions_incomparable(&page) {
         if bless {
-            return Err(format!("{why}; write the versions of this machine into the page first").into());
+            return Err(
+                format!("{why}; write the versions of this machine into the page first").into(),
+            );
         }
         println!("skipped: the instructions of calls: {why}");
         println!("0 passed, 0 failed, 1 skipped");
@@ -59,13 +64,20 @@ fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {
         rows.push(row);
     }
     if bless {
-        return Ok(fs::write(table::file(), table::INSTRUCTIONS.replaced(&page, &rows)?)?);
+        return Ok(fs::write(
+            table::file(),
+            table::INSTRUCTIONS.replaced(&page, &rows)?,
+        )?);
     }
     let differences = table::INSTRUCTIONS.differences(&page, &rows)?;
     for difference in &differences {
         println!("FAILED {difference}");
     }
-    println!("{} passed, {} failed, 0 skipped", rows.len() - differences.len(), differences.len());
+    println!(
+        "{} passed, {} failed, 0 skipped",
+        rows.len() - differences.len(),
+        differences.len()
+    );
     if differences.is_empty() {
         return Ok(());
     }

@@ -22,16 +22,42 @@ struct Column {
 /// The table of what the operations and libraries do: of the test's profile.
 pub const COUNTS: Table = Table {
     columns: &[
-        Column { name: "primitive calls", tolerance: 0.0, decimals: 0 },
-        Column { name: "WMI calls", tolerance: 0.0, decimals: 0 },
-        Column { name: "writes", tolerance: 0.01, decimals: 0 },
-        Column { name: "allocations", tolerance: 0.01, decimals: 1 },
-        Column { name: "bytes allocated", tolerance: 0.01, decimals: 0 },
+        Column {
+            name: "primitive calls",
+            tolerance: 0.0,
+            decimals: 0,
+        },
+        Column {
+            name: "WMI calls",
+            tolerance: 0.0,
+            decimals: 0,
+        },
+        Column {
+            name: "writes",
+            tolerance: 0.01,
+            decimals: 0,
+        },
+        Column {
+            name: "allocations",
+            tolerance: 0.01,
+            decimals: 1,
+        },
+        Column {
+            name: "bytes allocated",
+            tolerance: 0.01,
+            decimals: 0,
+        },
     ],
 };
 
 /// The table of instructions: of the profile `counted`.
-pub const INSTRUCTIONS: Table = Table { columns: &[Column { name: "instructions", tolerance: 0.01, decimals: 0 }] };
+pub const INSTRUCTIONS: Table = Table {
+    columns: &[Column {
+        name: "instructions",
+        tolerance: 0.01,
+        decimals: 0,
+    }],
+};
 
 /// A row: the name of a call, and its counts.
 pub type Row = (String, Vec<f64>);
@@ -45,16 +71,22 @@ impl Table {
 
     fn row(&self, (name, counts): &Row) -> String {
         let counts = self.columns.iter().zip(counts);
-        let cells: Vec<_> = counts.map(|(column, count)| format!("{count:.*}", column.decimals)).collect();
+        let cells: Vec<_> = counts
+            .map(|(column, count)| format!("{count:.*}", column.decimals))
+            .collect();
         format!("| {name} | {} |\n", cells.join(" | "))
     }
 
     /// Returns where the table is in the page: the bytes of its rows.
     fn find(&self, page: &str) -> Result<std::ops::Range<usize>, String> {
         let head = self.head();
-        let start = page.find(&head).ok_or_else(|| format!("the page has no table that begins with:\n{head}"))?;
+        let start = page
+            .find(&head)
+            .ok_or_else(|| format!("the page has no table that begins with:\n{head}"))?;
         let start = start + head.len();
-        let rows = page[start..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
+        let rows = page[start..]
+            .split_inclusive('\n')
+            .take_while(|line| line.starts_with('|'));
         Ok(start..start + rows.map(str::len).sum::<usize>())
     }
 
@@ -73,7 +105,9 @@ impl Table {
                 let expected: f64 = cells.next().unwrap_or_default().parse()?;
                 if (count - expected).abs() > expected * column.tolerance {
                     let (decimals, what) = (column.decimals, column.name);
-                    differences.push(format!("{name}: {count:.decimals$} {what}, the table has {expected:.decimals$}"));
+                    differences.push(format!(
+                        "{name}: {count:.decimals$} {what}, the table has {expected:.decimals$}"
+                    ));
                 }
             }
         }
@@ -84,13 +118,20 @@ impl Table {
     pub fn replaced(&self, page: &str, counted: &[Row]) -> Result<String, Box<dyn Error>> {
         let place = self.find(page)?;
         let rows: String = counted.iter().map(|row| self.row(row)).collect();
-        Ok(format!("{}{rows}{}", &page[..place.start], &page[place.end..]))
+        Ok(format!(
+            "{}{rows}{}",
+            &page[..place.start],
+            &page[place.end..]
+        ))
     }
 }
 
 /// The file of the page.
 pub fn file() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/call-costs.md"))
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/call-costs.md"
+    ))
 }
 
 /// Reads the page.
@@ -105,7 +146,9 @@ pub fn why_incomparable(page: &str) -> Option<String> {
     if (env::consts::OS, env::consts::ARCH) != ("linux", "x86_64") {
         return Some("the page has the counts of Linux on x86-64".into());
     }
-    let rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("--version").output();
+    let rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .arg("--version")
+        .output();
     why_of_another(page, "compiler", rustc)
 }
 
@@ -125,7 +168,8 @@ fn why_of_another(page: &str, what: &str, version: io::Result<Output>) -> Option
             let version = String::from_utf8_lossy(&output.stdout);
             let version = version.trim();
             let is_same = !version.is_empty() && page.contains(version);
-            (!is_same).then(|| format!("the page has the counts of another {what} than {version:?}"))
+            (!is_same)
+                .then(|| format!("the page has the counts of another {what} than {version:?}"))
         }
     }
 }
@@ -139,21 +183,37 @@ mod tests {
 
     fn page() -> String {
         let rows = "| a, b | 2 | 0 | 1 | 60.5 | 5000 |\n| c | 3 | 1 | 1 | 10.0 | 100 |\n";
-        format!("text\n\n{}{rows}\nmore | text\n{}| a, b | 1000 |\n", COUNTS.head(), INSTRUCTIONS.head())
+        format!(
+            "text\n\n{}{rows}\nmore | text\n{}| a, b | 1000 |\n",
+            COUNTS.head(),
+            INSTRUCTIONS.head()
+        )
     }
 
     fn rows(primitives: f64, allocations: f64) -> Vec<Row> {
-        let first = ("a, b".to_owned(), vec![primitives, 0.0, 1.0, allocations, 5000.0]);
+        let first = (
+            "a, b".to_owned(),
+            vec![primitives, 0.0, 1.0, allocations, 5000.0],
+        );
         vec![first, ("c".to_owned(), vec![3.0, 1.0, 1.0, 10.0, 100.0])]
     }
 
     #[test]
     fn calls_are_compared_exactly_and_allocations_within_one_percent() {
-        let differences =
-            |primitives, allocations| COUNTS.differences(&page(), &rows(primitives, allocations)).unwrap();
+        let differences = |primitives, allocations| {
+            COUNTS
+                .differences(&page(), &rows(primitives, allocations))
+                .unwrap()
+        };
         assert!(differences(2.0, 60.9).is_empty() && differences(2.0, 60.1).is_empty());
-        assert_eq!(differences(2.0, 61.2), ["a, b: 61.2 allocations, the table has 60.5"]);
-        assert_eq!(differences(2.0, 59.8), ["a, b: 59.8 allocations, the table has 60.5"]);
+        assert_eq!(
+            differences(2.0, 61.2),
+            ["a, b: 61.2 allocations, the table has 60.5"]
+        );
+        assert_eq!(
+            differences(2.0, 59.8),
+            ["a, b: 59.8 allocations, the table has 60.5"]
+        );
         assert_eq!(differences(2.004, 60.5).len(), 1);
     }
 
@@ -168,20 +228,41 @@ mod tests {
     #[test]
     fn a_renewed_table_has_the_counts_and_changes_nothing_else() {
         let renewed = COUNTS.replaced(&page(), &rows(7.0, 3.0)).unwrap();
-        assert!(COUNTS.differences(&renewed, &rows(7.0, 3.0)).unwrap().is_empty());
+        assert!(
+            COUNTS
+                .differences(&renewed, &rows(7.0, 3.0))
+                .unwrap()
+                .is_empty()
+        );
         assert_eq!(COUNTS.replaced(&renewed, &rows(2.0, 60.5)).unwrap(), page());
-        assert!(INSTRUCTIONS.differences(&renewed, &[("a, b".to_owned(), vec![1009.0])]).unwrap().is_empty());
+        assert!(
+            INSTRUCTIONS
+                .differences(&renewed, &[("a, b".to_owned(), vec![1009.0])])
+                .unwrap()
+                .is_empty()
+        );
     }
     #[test]
     fn counts_are_compared_only_with_those_of_the_same_version() {
         let why = |stdout: &str| {
-            let output = Output { status: ExitStatus::default(), stdout: stdout.into(), stderr: Vec::new() };
+            let output = Output {
+                status: ExitStatus::default(),
+                stdout: stdout.into(),
+                stderr: Vec::new(),
+            };
             why_of_another("of glibc 2.36.", "C library", Ok(output))
         };
         assert_eq!(why("glibc 2.36\n"), None);
         let other = r#"the page has the counts of another C library than "glibc 2.41""#;
         assert_eq!(why("glibc 2.41\n").as_deref(), Some(other));
         assert!(why("\n").is_some());
-        assert!(why_of_another("of glibc 2.36.", "C library", Err(ErrorKind::NotFound.into())).is_some());
+        assert!(
+            why_of_another(
+                "of glibc 2.36.",
+                "C library",
+                Err(ErrorKind::NotFound.into())
+            )
+            .is_some()
+        );
     }
 }

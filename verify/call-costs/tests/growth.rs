@@ -53,12 +53,21 @@ struct Added {
 
 impl Step {
     fn per_disk(self, calls: u32, allocations: u32) -> Self {
-        Self { per_disk: Added { calls, allocations }, ..self }
+        Self {
+            per_disk: Added { calls, allocations },
+            ..self
+        }
     }
 
     /// The step asks each volume on which disk it is.
     fn asks_each_volume(self) -> Self {
-        Self { per_volume: Added { calls: 2, allocations: 6 }, ..self }
+        Self {
+            per_volume: Added {
+                calls: 2,
+                allocations: 6,
+            },
+            ..self
+        }
     }
 }
 
@@ -69,20 +78,37 @@ fn step(primitives: u32, rpc: &'static str, request: &Value) -> Step {
 
 fn steps_of<const N: usize>(primitives: u32, calls: [(&'static str, &Value); N]) -> Step {
     let calls = calls.map(|(rpc, request)| call(rpc, request)).into();
-    Step { calls, primitives, per_disk: Added::default(), per_volume: Added::default() }
+    Step {
+        calls,
+        primitives,
+        per_disk: Added::default(),
+        per_volume: Added::default(),
+    }
 }
 
 /// Returns a call of an RPC such as `v1.Disk/Rescan`.
 fn call(rpc: &'static str, request: &Value) -> Call {
     let (service, rpc) = rpc.split_once('/').expect("a service and a name");
-    let row = GROUP_VERSIONS.iter().find(|row| row.service == service).expect("a service of the table");
-    Call::new(rpc, service, rpc, &dynamic_client::rpcs(row)[rpc].request(request))
+    let row = GROUP_VERSIONS
+        .iter()
+        .find(|row| row.service == service)
+        .expect("a service of the table");
+    Call::new(
+        rpc,
+        service,
+        rpc,
+        &dynamic_client::rpcs(row)[rpc].request(request),
+    )
 }
 
 /// Returns the steps. They concern disk 1 and its volume.
 fn steps() -> Vec<Step> {
     let id = with_disks(1).volume_on(1).expect("a volume").name();
-    let (none, disk, volume) = (json!({}), json!({"disk_number": 1}), json!({"volume_id": id}));
+    let (none, disk, volume) = (
+        json!({}),
+        json!({"disk_number": 1}),
+        json!({"volume_id": id}),
+    );
     let online = json!({"disk_number": 1, "is_online": true});
     let at_empty = json!({"volume_id": id, "target_path": EMPTY});
     let link = json!({"source_path": MOUNTED, "target_path": LINK});
@@ -100,8 +126,18 @@ fn steps() -> Vec<Step> {
         step(9, "v1.Volume/ListVolumesOnDisk", &disk).asks_each_volume(),
         step(2, "v1.Volume/IsVolumeFormatted", &volume),
         step(3, "v1.Volume/GetVolumeStats", &volume),
-        steps_of(41, [("v1.Volume/MountVolume", &at_empty), ("v1.Volume/UnmountVolume", &at_empty)]),
-        step(8, "v1.Volume/GetVolumeIDFromTargetPath", &json!({"target_path": MOUNTED})),
+        steps_of(
+            41,
+            [
+                ("v1.Volume/MountVolume", &at_empty),
+                ("v1.Volume/UnmountVolume", &at_empty),
+            ],
+        ),
+        step(
+            8,
+            "v1.Volume/GetVolumeIDFromTargetPath",
+            &json!({"target_path": MOUNTED}),
+        ),
         step(2, "v1.Volume/GetDiskNumberFromVolumeID", &volume),
         // The volume has no space to grow.
         step(18, "v1.Volume/ResizeVolume", &volume),
@@ -110,12 +146,23 @@ fn steps() -> Vec<Step> {
         step(9, "v1.Filesystem/IsSymlink", &path(MOUNTED)),
         // The directory exists.
         step(5, "v1.Filesystem/Mkdir", &path(EMPTY)),
-        steps_of(21, [("v1.Filesystem/CreateSymlink", &link), ("v1.Filesystem/Rmdir", &path(LINK))]),
+        steps_of(
+            21,
+            [
+                ("v1.Filesystem/CreateSymlink", &link),
+                ("v1.Filesystem/Rmdir", &path(LINK)),
+            ],
+        ),
     ]
 }
 
 fn builder() -> os_sim::Builder {
-    os_sim::node().dir(EMPTY).disk(10 * GIB).partitioned().formatted("NTFS").mounted(MOUNTED)
+    os_sim::node()
+        .dir(EMPTY)
+        .disk(10 * GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(MOUNTED)
 }
 
 /// Returns a node with so many disks besides the system disk. The first of them has a volume.
@@ -128,11 +175,23 @@ fn with_disks(disks: usize) -> Sim {
 fn with_volumes(volumes: usize) -> Result<Sim, Box<dyn Error>> {
     let sim = builder().disk(10 * GIB).gpt().build();
     let (os, never) = (sim.process(), Time(Duration::MAX));
-    let found = os.wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 2", never)?;
+    let found = os.wmi().query(
+        Namespace::Storage,
+        "SELECT * FROM MSFT_Disk WHERE Number = 2",
+        never,
+    )?;
     let disk = found.first().ok_or("disk 2 is missing")?;
     for _ in 1..volumes {
         let arguments = [("Size", os::Value::Text((16 * MIB).to_string()))];
-        os.wmi().call(&MethodCall::new(Namespace::Storage, &disk.path, "CreatePartition", &arguments), never)?;
+        os.wmi().call(
+            &MethodCall::new(
+                Namespace::Storage,
+                &disk.path,
+                "CreatePartition",
+                &arguments,
+            ),
+            never,
+        )?;
     }
     sim.advance(Duration::from_mins(1));
     Ok(sim)
@@ -141,20 +200,41 @@ fn with_volumes(volumes: usize) -> Result<Sim, Box<dyn Error>> {
 /// Returns how `many` differs from what it should be: as much as `few`, and what `objects` further
 /// objects add.
 fn differences(step: &Step, few: Cost, many: Cost, objects: &[(u32, Added)]) -> Vec<String> {
-    let sum = |figure: fn(&Added) -> u32| objects.iter().map(|(count, added)| f64::from(count * figure(added))).sum();
+    let sum = |figure: fn(&Added) -> u32| {
+        objects
+            .iter()
+            .map(|(count, added)| f64::from(count * figure(added)))
+            .sum()
+    };
     let calls: f64 = sum(|added| added.calls);
     let allocations: f64 = sum(|added| added.allocations);
     let made = f64::from(u32::try_from(step.calls.len()).unwrap_or(u32::MAX));
     let (spare, bytes) = (made * ALLOCATIONS, made * BYTES);
     let most_bytes = if allocations > 0.0 { f64::MAX } else { bytes };
     let added = [
-        ("primitive calls", few.primitives, many.primitives, calls, calls),
+        (
+            "primitive calls",
+            few.primitives,
+            many.primitives,
+            calls,
+            calls,
+        ),
         ("WMI calls", few.wmi, many.wmi, 0.0, 0.0),
-        ("allocations", few.allocations, many.allocations, -spare, allocations + spare),
+        (
+            "allocations",
+            few.allocations,
+            many.allocations,
+            -spare,
+            allocations + spare,
+        ),
         ("bytes allocated", few.bytes, many.bytes, -bytes, most_bytes),
     ];
-    let wrong = added.into_iter().filter(|(_, few, many, least, most)| !(*least..=*most).contains(&(many - few)));
-    wrong.map(|(what, few, many, ..)| format!("{}: {few} {what}, then {many}", step.calls[0].name)).collect()
+    let wrong = added
+        .into_iter()
+        .filter(|(_, few, many, least, most)| !(*least..=*most).contains(&(many - few)));
+    wrong
+        .map(|(what, few, many, ..)| format!("{}: {few} {what}, then {many}", step.calls[0].name))
+        .collect()
 }
 
 /// One test, since tests that run at the same time would count each other's allocations.
@@ -173,16 +253,29 @@ fn check_nodes() -> Result<(), Box<dyn Error>> {
     let connections = of(&with_disks(1), &calls, Rounds::FEW, CONNECTIONS)?;
     let mut found = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        println!("{}: {:?}, {:?}, {:?}", step.calls[0].name, one[at], disks[at], volumes[at]);
+        println!(
+            "{}: {:?}, {:?}, {:?}",
+            step.calls[0].name, one[at], disks[at], volumes[at]
+        );
         if (one[at].primitives - f64::from(step.primitives)).abs() > 0.0 {
             found.push(format!(
                 "{}: {} primitive calls, not {}",
                 step.calls[0].name, one[at].primitives, step.primitives
             ));
         }
-        found.extend(differences(step, one[at], disks[at], &[(15, step.per_disk)]));
+        found.extend(differences(
+            step,
+            one[at],
+            disks[at],
+            &[(15, step.per_disk)],
+        ));
         // The volumes are on one further disk.
-        found.extend(differences(step, one[at], volumes[at], &[(1, step.per_disk), (9, step.per_volume)]));
+        found.extend(differences(
+            step,
+            one[at],
+            volumes[at],
+            &[(1, step.per_disk), (9, step.per_volume)],
+        ));
         found.extend(differences(step, one[at], connections[at], &[]));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -204,7 +297,9 @@ impl Shape {
     fn build(self, entries: usize) -> Sim {
         let node = os_sim::node().dir(FIRST).dir(TREE);
         match self {
-            Self::Flat => (0..entries).fold(node, |node, at| node.file(&format!(r"{TREE}\file-{at:06}"), "")),
+            Self::Flat => (0..entries).fold(node, |node, at| {
+                node.file(&format!(r"{TREE}\file-{at:06}"), "")
+            }),
             Self::Tens => (0..entries).fold(node, |node, at| match (at / 11, at % 11) {
                 (directory, 0) => node.dir(&format!(r"{TREE}\{directory:06}")),
                 (directory, file) => node.file(&format!(r"{TREE}\{directory:06}\{file}"), ""),
@@ -217,7 +312,8 @@ impl Shape {
     /// Returns what removing a tree of so many entries costs for each entry: primitive calls,
     /// allocations and bytes.
     fn removed(self, entries: u32) -> Result<[f64; 3], Box<dyn Error>> {
-        let remove = |path: &str| call("v1.Filesystem/Rmdir", &json!({"path": path, "force": true}));
+        let remove =
+            |path: &str| call("v1.Filesystem/Rmdir", &json!({"path": path, "force": true}));
         let sim = self.build(usize::try_from(entries)?);
         let cost = of_one(&sim, &remove(FIRST), &remove(TREE))?;
         assert!(!sim.external().exists(TREE), "the tree is still there");
@@ -228,13 +324,18 @@ impl Shape {
 /// The costs of removing an entry do not grow with the tree.
 fn check_deletion() -> Result<(), Box<dyn Error>> {
     // The simulator walks up from each directory to the root, so nested trees are small.
-    for (shape, sizes, most_allocations) in
-        [(Shape::Flat, [1000, 4000], 2.2), (Shape::Tens, [1000, 4000], 3.0), (Shape::Nested, [100, 400], 8.0)]
-    {
+    for (shape, sizes, most_allocations) in [
+        (Shape::Flat, [1000, 4000], 2.2),
+        (Shape::Tens, [1000, 4000], 3.0),
+        (Shape::Nested, [100, 400], 8.0),
+    ] {
         let [few, many] = [shape.removed(sizes[0])?, shape.removed(sizes[1])?];
         println!("{shape:?}: {few:?}, {many:?}");
         let grows = many.iter().zip(few).any(|(many, few)| *many > few);
-        assert!(!grows && many[1] <= most_allocations, "{shape:?}: {few:?}, {many:?} in a larger tree");
+        assert!(
+            !grows && many[1] <= most_allocations,
+            "{shape:?}: {few:?}, {many:?} in a larger tree"
+        );
     }
     Ok(())
 }

@@ -15,7 +15,11 @@ mod sync;
 mod types;
 
 #[path = "../../../crates/storage-ops/src"]
-#[expect(dead_code, unused_imports, reason = "storage-ops uses all of its sources, the scenarios a part of them")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "storage-ops uses all of its sources, the scenarios a part of them"
+)]
 mod sources {
     pub(crate) mod error;
     pub(crate) mod error_class;

@@ -46,28 +46,59 @@ impl Node {
     }
 
     pub(crate) fn begin_change(&self, object: u32) {
-        let executor = self.executor.get().and_then(Weak::upgrade).expect("the executor exists during a run");
-        assert!(executor.running() > 0, "an object changes while no job is counted as running");
+        let executor = self
+            .executor
+            .get()
+            .and_then(Weak::upgrade)
+            .expect("the executor exists during a run");
+        assert!(
+            executor.running() > 0,
+            "an object changes while no job is counted as running"
+        );
         let mut objects = self.objects();
         let state = objects.entry(object).or_default();
-        assert!(!state.changing, "two operations change object {object} at once");
+        assert!(
+            !state.changing,
+            "two operations change object {object} at once"
+        );
         state.changing = true;
     }
 
     pub(crate) fn end_change(&self, object: u32, exists: bool) {
-        let executor = self.executor.get().and_then(Weak::upgrade).expect("the executor exists during a run");
-        assert!(executor.running() > 0, "an object changes while no job is counted as running");
+        let executor = self
+            .executor
+            .get()
+            .and_then(Weak::upgrade)
+            .expect("the executor exists during a run");
+        assert!(
+            executor.running() > 0,
+            "an object changes while no job is counted as running"
+        );
         let mut objects = self.objects();
         let state = objects.entry(object).or_default();
-        assert!(state.changing, "the change of object {object} has ended already");
-        *state = Object { exists, changing: false, changes: state.changes + 1 };
+        assert!(
+            state.changing,
+            "the change of object {object} has ended already"
+        );
+        *state = Object {
+            exists,
+            changing: false,
+            changes: state.changes + 1,
+        };
     }
 
     /// Checks that no change is in progress.
     pub(crate) fn assert_at_rest(&self) {
         let objects = self.objects();
-        let changing: Vec<_> = objects.iter().filter(|(_, state)| state.changing).map(|(object, _)| object).collect();
-        assert!(changing.is_empty(), "objects {changing:?} were left in the middle of a change");
+        let changing: Vec<_> = objects
+            .iter()
+            .filter(|(_, state)| state.changing)
+            .map(|(object, _)| object)
+            .collect();
+        assert!(
+            changing.is_empty(),
+            "objects {changing:?} were left in the middle of a change"
+        );
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<u32, Object>> {

@@ -9,11 +9,11 @@ use std::task::Poll;
 use shuttle::{future, thread};
 
 use crate::executor::Executor;
-use crate::scheduling::locks::{LockKey, Locks};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::scheduling::pool_kind::PoolKind;
 use crate::node::Node;
 use crate::node::run::Run;
+use crate::scheduling::locks::{LockKey, Locks};
+use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::stop::RunResult;
 use crate::sync::lock;
 use crate::types::DiskNumber;
@@ -142,7 +142,8 @@ impl Operation for OnVolume {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let disk = Self::disk(run.node);
-        run.context.ensure_locked(&LockKey::Disk(DiskNumber(disk)))?;
+        run.context
+            .ensure_locked(&LockKey::Disk(DiskNumber(disk)))?;
         run.context.begin_mutation()?;
         run.node.begin_change(disk);
         thread::yield_now();
@@ -188,7 +189,9 @@ async fn call<O: Operation>(executor: &Arc<Executor>, operation: O, polls: usize
 /// Waits for all callers and until the executor is idle, and checks that nothing is left behind.
 async fn settle(executor: &Arc<Executor>, callers: Vec<future::JoinHandle<()>>) {
     for caller in callers {
-        caller.await.expect("a caller panics only in a failed check");
+        caller
+            .await
+            .expect("a caller panics only in a failed check");
     }
     executor.idle().await;
     executor.node().assert_at_rest();
@@ -203,12 +206,27 @@ pub fn cancelled_and_retried() {
     let callers = [(1, 0), (1, 1), (1, PATIENT), (2, 2)].map(|(object, polls)| {
         let executor = Arc::clone(&executor);
         future::spawn(async move {
-            let created = call(&executor, Set { object, exists: true }, polls).await;
-            assert!(!created || executor.node().exists(object), "the result came before the change");
+            let created = call(
+                &executor,
+                Set {
+                    object,
+                    exists: true,
+                },
+                polls,
+            )
+            .await;
+            assert!(
+                !created || executor.node().exists(object),
+                "the result came before the change"
+            );
         })
     });
     future::block_on(settle(&executor, callers.into()));
-    assert_eq!(executor.node().changes(1), 1, "the caller that waited got its change, and equal requests shared it");
+    assert_eq!(
+        executor.node().changes(1),
+        1,
+        "the caller that waited got its change, and equal requests shared it"
+    );
 }
 
 /// While one caller has an object created, another one removes it and creates it again.
@@ -216,13 +234,40 @@ pub fn opposite_changes() {
     let executor = executor();
     let one = Arc::clone(&executor);
     let one = future::spawn(async move {
-        call(&one, Set { object: 1, exists: true }, PATIENT).await;
+        call(
+            &one,
+            Set {
+                object: 1,
+                exists: true,
+            },
+            PATIENT,
+        )
+        .await;
     });
     let other = Arc::clone(&executor);
     let other = future::spawn(async move {
-        call(&other, Set { object: 1, exists: false }, PATIENT).await;
-        call(&other, Set { object: 1, exists: true }, PATIENT).await;
-        assert!(other.node().exists(1), "answered by a job from before the opposite change");
+        call(
+            &other,
+            Set {
+                object: 1,
+                exists: false,
+            },
+            PATIENT,
+        )
+        .await;
+        call(
+            &other,
+            Set {
+                object: 1,
+                exists: true,
+            },
+            PATIENT,
+        )
+        .await;
+        assert!(
+            other.node().exists(1),
+            "answered by a job from before the opposite change"
+        );
     });
     future::block_on(settle(&executor, vec![one, other]));
 }
@@ -236,8 +281,19 @@ pub fn results_of_queued_jobs() {
     });
     let changer = Arc::clone(&executor);
     let changer = future::spawn(async move {
-        call(&changer, Set { object: 1, exists: true }, PATIENT).await;
-        let counted = changer.run(Count { object: 1 }).await.expect("few callers are never refused");
+        call(
+            &changer,
+            Set {
+                object: 1,
+                exists: true,
+            },
+            PATIENT,
+        )
+        .await;
+        let counted = changer
+            .run(Count { object: 1 })
+            .await
+            .expect("few callers are never refused");
         assert!(counted >= 1, "the result is older than its request");
     });
     future::block_on(settle(&executor, vec![counter, changer]));
@@ -268,10 +324,22 @@ pub fn moving_volume() {
         .into();
     let mover = Arc::clone(&executor);
     callers.push(future::spawn(async move {
-        call(&mover, Set { object: 100, exists: true }, PATIENT).await;
+        call(
+            &mover,
+            Set {
+                object: 100,
+                exists: true,
+            },
+            PATIENT,
+        )
+        .await;
     }));
     future::block_on(settle(&executor, callers));
-    assert_eq!(executor.node().changes(1) + executor.node().changes(2), 2, "each caller made its change");
+    assert_eq!(
+        executor.node().changes(1) + executor.node().changes(2),
+        2,
+        "each caller made its change"
+    );
 }
 
 /// Requests for overlapping sets of locks, some of which are cancelled. A guard is dropped on
@@ -280,17 +348,28 @@ pub fn locks_alone() {
     let locks = Locks::default();
     let owners: Arc<Mutex<BTreeMap<u32, usize>>> = Arc::default();
     let granted: Arc<Mutex<Vec<usize>>> = Arc::default();
-    let sets: [(&[u32], usize); 5] = [(&[0, 1], PATIENT), (&[1, 2], 1), (&[2, 0], PATIENT), (&[0], 0), (&[0, 1, 2], 2)];
+    let sets: [(&[u32], usize); 5] = [
+        (&[0, 1], PATIENT),
+        (&[1, 2], 1),
+        (&[2, 0], PATIENT),
+        (&[0], 0),
+        (&[0, 1, 2], 2),
+    ];
     // All requests join the queues here, in their order.
     let requests = sets.map(|(set, polls)| {
-        let keys = set.iter().map(|disk| LockKey::Disk(DiskNumber(*disk))).collect();
+        let keys = set
+            .iter()
+            .map(|disk| LockKey::Disk(DiskNumber(*disk)))
+            .collect();
         (set, polls, locks.acquire(keys))
     });
     let mut callers = Vec::new();
     for (number, (set, polls, request)) in requests.into_iter().enumerate() {
         let (owners, granted) = (Arc::clone(&owners), Arc::clone(&granted));
         callers.push(future::spawn(async move {
-            let Some(guard) = poll_times(request, polls).await else { return };
+            let Some(guard) = poll_times(request, polls).await else {
+                return;
+            };
             granted.lock().unwrap().push(number);
             for disk in set {
                 let before = owners.lock().unwrap().insert(*disk, number);
@@ -306,15 +385,23 @@ pub fn locks_alone() {
     }
     future::block_on(async {
         for caller in callers {
-            caller.await.expect("a caller panics only in a failed check");
+            caller
+                .await
+                .expect("a caller panics only in a failed check");
         }
     });
     assert_eq!(locks.len(), 0, "locks were left behind");
     let granted = granted.lock().unwrap();
     for (at, number) in granted.iter().enumerate() {
         for later in &granted[at + 1..] {
-            let overlap = sets[*number].0.iter().any(|disk| sets[*later].0.contains(disk));
-            assert!(number < later || !overlap, "request {number} overtook request {later}");
+            let overlap = sets[*number]
+                .0
+                .iter()
+                .any(|disk| sets[*later].0.contains(disk));
+            assert!(
+                number < later || !overlap,
+                "request {number} overtook request {later}"
+            );
         }
     }
 }

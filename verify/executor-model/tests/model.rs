@@ -12,8 +12,16 @@ fn explore(scenario: fn()) {
     const PREEMPTIONS: usize = 3;
     let mut config = Config::new();
     config.stack_size = 0x10_0000;
-    Runner::new(RandomScheduler::new_from_seed(1, RANDOM_SCHEDULES), config.clone()).run(scenario);
-    Runner::new(PctScheduler::new_from_seed(1, PREEMPTIONS + 1, PREEMPTIVE_SCHEDULES), config).run(scenario);
+    Runner::new(
+        RandomScheduler::new_from_seed(1, RANDOM_SCHEDULES),
+        config.clone(),
+    )
+    .run(scenario);
+    Runner::new(
+        PctScheduler::new_from_seed(1, PREEMPTIONS + 1, PREEMPTIVE_SCHEDULES),
+        config,
+    )
+    .run(scenario);
 }
 
 #[test]

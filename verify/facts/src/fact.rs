@@ -27,7 +27,9 @@ impl Fact {
         for line in include_str!("wine.txt").lines() {
             match line.strip_prefix("    ") {
                 None => difference = line.strip_suffix(':'),
-                Some(ids) if ids.split(' ').any(|pattern| self.matches(pattern)) => return difference,
+                Some(ids) if ids.split(' ').any(|pattern| self.matches(pattern)) => {
+                    return difference;
+                }
                 Some(_) => {}
             }
         }
@@ -36,7 +38,9 @@ impl Fact {
 
     /// Returns whether this is the id of the fact, or, with a final `*`, its beginning.
     fn matches(&self, pattern: &str) -> bool {
-        pattern.strip_suffix('*').map_or(self.id == pattern, |start| self.id.starts_with(start))
+        pattern
+            .strip_suffix('*')
+            .map_or(self.id == pattern, |start| self.id.starts_with(start))
     }
 }
 
@@ -45,9 +49,15 @@ mod tests {
     #[test]
     fn each_difference_of_wine_is_of_a_fact() {
         let facts = crate::all();
-        for ids in include_str!("wine.txt").lines().filter_map(|line| line.strip_prefix("    ")) {
+        for ids in include_str!("wine.txt")
+            .lines()
+            .filter_map(|line| line.strip_prefix("    "))
+        {
             for pattern in ids.split(' ') {
-                assert!(facts.iter().any(|fact| fact.matches(pattern)), "no fact is {pattern}");
+                assert!(
+                    facts.iter().any(|fact| fact.matches(pattern)),
+                    "no fact is {pattern}"
+                );
             }
         }
     }

@@ -49,7 +49,9 @@ pub fn check_each(
         let mut one = Command::new(&program);
         // This also hides the disks of an earlier run, which may be others now.
         one.args(["one", fact.id]).env(DISKS, disks);
-        one.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(Stdio::null());
+        one.stdin(Stdio::null())
+            .stdout(File::create(&output)?)
+            .stderr(Stdio::null());
         let ended = end_of(start(&mut one)?, LONGEST.min(left))?;
         let printed = fs::read_to_string(&output)?;
         match (ended, fact.wine_differs().filter(|_| is_wine())) {
@@ -69,11 +71,24 @@ pub fn check_one(facts: &[Fact], id: &str) -> io::Result<()> {
     static PLACE: OnceLock<String> = OnceLock::new();
     end_children_with_this_process()?;
     panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
-        let _ = PLACE.set(place.rsplit(['/', '\\']).next().unwrap_or_default().to_owned());
+        let place = panic
+            .location()
+            .map(|place| format!("{}:{}", place.file(), place.line()))
+            .unwrap_or_default();
+        let _ = PLACE.set(
+            place
+                .rsplit(['/', '\\'])
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        );
     }));
-    let fact = facts.iter().find(|fact| fact.id == id).expect("the id of a fact");
-    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
+    let fact = facts
+        .iter()
+        .find(|fact| fact.id == id)
+        .expect("the id of a fact");
+    let node =
+        local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     let outcome = match (check(fact, &*node), PLACE.get()) {
         (Outcome::Fails(why), Some(place)) => Outcome::Fails(format!("{place}: {why}")),
         (outcome, _) => outcome,
@@ -84,7 +99,15 @@ pub fn check_one(facts: &[Fact], id: &str) -> io::Result<()> {
 
 /// Runs a program for at most a minute and returns what it printed, which goes through a new file.
 pub fn output_of(command: &mut Command, file: &Path) -> Result<String, String> {
-    let mut run = || end_of(command.stdin(Stdio::null()).stdout(File::create(file)?).spawn()?, LONGEST_PROGRAM);
+    let mut run = || {
+        end_of(
+            command
+                .stdin(Stdio::null())
+                .stdout(File::create(file)?)
+                .spawn()?,
+            LONGEST_PROGRAM,
+        )
+    };
     let (ended, printed) = (run(), fs::read(file).unwrap_or_default());
     let printed = String::from_utf8_lossy(&printed).into_owned();
     match ended {
@@ -135,7 +158,10 @@ mod tests {
             return;
         }
         let end = |script: &str| {
-            let shell = Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+            let shell = Command::new("sh")
+                .args(["-c", script])
+                .spawn()
+                .expect("a shell");
             end_of(shell, Duration::from_millis(500)).expect("it ends")
         };
         assert_eq!(end("exit 0"), None);

@@ -35,7 +35,10 @@ mod imp {
         None
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "on Windows, the function can fail")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "on Windows, the function can fail"
+    )]
     pub(super) fn end_children_with_this_process() -> std::io::Result<()> {
         Ok(())
     }

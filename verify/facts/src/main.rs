@@ -37,7 +37,9 @@ enum Task {
 fn main() -> io::Result<ExitCode> {
     match Task::parse() {
         Task::Page { check, wine } => write_page(check, wine.as_deref()),
-        Task::Local => check_each(|id, result| println!("{id}\t{result}")).map(|()| ExitCode::SUCCESS),
+        Task::Local => {
+            check_each(|id, result| println!("{id}\t{result}")).map(|()| ExitCode::SUCCESS)
+        }
         Task::One { id } => facts::check_one(&facts::all(), &id).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -45,7 +47,13 @@ fn main() -> io::Result<ExitCode> {
 /// Checks all facts on this machine, and calls `found` with each id and result.
 fn check_each(found: impl FnMut(&str, &str)) -> io::Result<()> {
     let disks = env::var(facts::DISKS).unwrap_or_default();
-    facts::check_each(&facts::all(), &disks, &env::temp_dir(), Duration::MAX, found)
+    facts::check_each(
+        &facts::all(),
+        &disks,
+        &env::temp_dir(),
+        Duration::MAX,
+        found,
+    )
 }
 
 /// Checks the facts that this machine can check. Returns success if none fails and the page is up
@@ -84,11 +92,19 @@ fn write_page(check: bool, wine: Option<&Path>) -> io::Result<ExitCode> {
         println!("FAILED docs/facts.md has other results: run `cargo xtask facts`");
         succeeded = false;
     }
-    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if succeeded {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Parses the lines of `facts local`: id, tab, result.
 fn parse(lines: &str) -> Results {
-    let pairs = lines.lines().filter_map(|line| line.trim_end().split_once('\t'));
-    pairs.map(|(id, result)| (id.to_owned(), result.to_owned())).collect()
+    let pairs = lines
+        .lines()
+        .filter_map(|line| line.trim_end().split_once('\t'));
+    pairs
+        .map(|(id, result)| (id.to_owned(), result.to_owned()))
+        .collect()
 }

@@ -101,12 +101,18 @@ impl TestVolume {
 
     /// Opens the volume as a device.
     pub fn open(&self, os: &dyn Os, access: Access) -> OsResult<Box<dyn Handle>> {
-        os.open(&NtPath::volume(self.id), &Open::existing(access, Options::empty()))
+        os.open(
+            &NtPath::volume(self.id),
+            &Open::existing(access, Options::empty()),
+        )
     }
 
     /// Opens the root directory of the volume.
     pub fn open_root(&self, os: &dyn Os, access: Access) -> OsResult<Box<dyn Handle>> {
-        os.open(&NtPath::volume_root(self.id), &Open::existing(access, Options::empty()))
+        os.open(
+            &NtPath::volume_root(self.id),
+            &Open::existing(access, Options::empty()),
+        )
     }
 }
 
@@ -220,7 +226,10 @@ pub trait TestNode {
 impl dyn TestNode + '_ {
     /// Creates an empty directory on an NTFS volume.
     pub fn directory(&self) -> Directory<'_> {
-        Directory { node: self, path: self.new_directory() }
+        Directory {
+            node: self,
+            path: self.new_directory(),
+        }
     }
 
     /// Creates a directory on an NTFS volume with the file `file`, whose content is `content`.
@@ -241,7 +250,11 @@ impl Directory<'_> {
     /// Returns the Win32 path of the entry `name`, which may have several components; of the
     /// directory itself if `name` is empty.
     pub fn win32(&self, name: &str) -> String {
-        if name.is_empty() { self.path.clone() } else { format!(r"{}\{name}", self.path) }
+        if name.is_empty() {
+            self.path.clone()
+        } else {
+            format!(r"{}\{name}", self.path)
+        }
     }
 
     /// Returns the NT path of the entry `name`.
@@ -252,7 +265,8 @@ impl Directory<'_> {
     /// Opens the directory itself, for listing and for opening entries relative to it.
     pub fn handle(&self) -> Box<dyn Handle> {
         let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-        self.open("", &Open::existing(access, Options::DIRECTORY)).expect("the directory of the test opens")
+        self.open("", &Open::existing(access, Options::DIRECTORY))
+            .expect("the directory of the test opens")
     }
 
     /// Opens or creates the entry `name` by its full path.
@@ -263,17 +277,26 @@ impl Directory<'_> {
     /// Opens or creates the entry `name` by its full path, and again by its name in the open
     /// directory.
     pub fn open_both_ways(&self, name: &str, how: &Open) -> [OsResult<Box<dyn Handle>>; 2] {
-        [self.open(name, how), self.handle().open_child(&U16String::from_str(name), how)]
+        [
+            self.open(name, how),
+            self.handle().open_child(&U16String::from_str(name), how),
+        ]
     }
 
     /// Opens the existing entry `name` by its full path with full sharing.
-    pub fn existing(&self, name: &str, access: Access, options: Options) -> OsResult<Box<dyn Handle>> {
+    pub fn existing(
+        &self,
+        name: &str,
+        access: Access,
+        options: Options,
+    ) -> OsResult<Box<dyn Handle>> {
         self.open(name, &Open::existing(access, options))
     }
 
     /// Creates the directory `name`.
     pub fn mkdir(&self, name: &str) {
-        self.open(name, &Open::new_directory(Access::READ_ATTRIBUTES)).expect("the directory is created");
+        self.open(name, &Open::new_directory(Access::READ_ATTRIBUTES))
+            .expect("the directory is created");
     }
 
     /// Writes the file `name` and creates it if it is missing.

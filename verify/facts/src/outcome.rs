@@ -34,7 +34,9 @@ impl fmt::Display for Outcome {
 
 /// Checks a fact on a node.
 pub fn check(fact: &Fact, node: &dyn TestNode) -> Outcome {
-    let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| (fact.check)(node))) else { return Outcome::Holds };
+    let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| (fact.check)(node))) else {
+        return Outcome::Holds;
+    };
     if let Some(differs) = fact.wine_differs()
         && node.system() == System::Wine
     {
@@ -51,5 +53,9 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<String>() {
         return text.clone();
     }
-    panic.downcast_ref::<&str>().copied().unwrap_or("the check panicked").to_owned()
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .unwrap_or("the check panicked")
+        .to_owned()
 }

@@ -19,23 +19,42 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
         "DISK_RAW" | "DISK_FOURKN" => &[],
         "DISK_MBR" => &["convert mbr", "create partition primary"],
         "VOLUME_RAW" => &["convert gpt", "create partition primary"],
-        "VOLUME_NTFS" | "VOLUME_NTFS4KN" | "VOLUME_GROWN" => {
-            &["convert gpt", "create partition primary", "format fs=ntfs quick"]
-        }
-        "VOLUME_FAT32" => &["convert gpt", "create partition primary", "format fs=fat32 quick"],
-        "VOLUME_REFS" => &["convert gpt", "create partition primary", "format fs=refs quick"],
+        "VOLUME_NTFS" | "VOLUME_NTFS4KN" | "VOLUME_GROWN" => &[
+            "convert gpt",
+            "create partition primary",
+            "format fs=ntfs quick",
+        ],
+        "VOLUME_FAT32" => &[
+            "convert gpt",
+            "create partition primary",
+            "format fs=fat32 quick",
+        ],
+        "VOLUME_REFS" => &[
+            "convert gpt",
+            "create partition primary",
+            "format fs=refs quick",
+        ],
         _ => return None,
     };
     let file = format!("select vdisk file=\"{}\"", file.display());
     // An offline or read-only disk cannot be cleaned. Lines with `noerr` fail where there is
     // nothing to change.
     let writable = ["attributes disk clear readonly noerr", "online disk noerr"];
-    let first = [&[&file, "detach vdisk noerr", "attach vdisk"], &writable[..], &["clean"]].concat();
+    let first = [
+        &[&file, "detach vdisk noerr", "attach vdisk"],
+        &writable[..],
+        &["clean"],
+    ]
+    .concat();
     let mut lines = [&first, rest].concat();
     // A file can grow only while it is detached.
     let grow = format!("expand vdisk maximum={GROWN_SIZE}");
     if kind == "VOLUME_GROWN" {
-        lines.extend(["detach vdisk", &grow, "attach vdisk"].into_iter().chain(writable));
+        lines.extend(
+            ["detach vdisk", &grow, "attach vdisk"]
+                .into_iter()
+                .chain(writable),
+        );
     }
     Some(lines.join("\n") + "\n")
 }
@@ -45,15 +64,25 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
 pub fn diskpart(folder: &Path, script: &str) -> Result<(), String> {
     let file = folder.join(format!("diskpart-{}.txt", process::id()));
     fs::write(&file, script).map_err(|error| format!("{}: {error}", file.display()))?;
-    let run = output_of(Command::new("diskpart").arg("/s").arg(&file), &file.with_extension("log"));
-    run.map(drop).map_err(|error| format!("diskpart {error}\nIt ran these lines:\n{script}"))
+    let run = output_of(
+        Command::new("diskpart").arg("/s").arg(&file),
+        &file.with_extension("log"),
+    );
+    run.map(drop)
+        .map_err(|error| format!("diskpart {error}\nIt ran these lines:\n{script}"))
 }
 
 /// Returns the file and the identity of a disk for tests in the text of the variable
 /// [`DISKS`](crate::DISKS). A disk without an identity is not used.
 pub fn named_disk<'a>(disks: &'a str, kind: &str) -> Option<(&'a Path, &'a str)> {
-    let mut named = disks.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t')?.split_once('\t'));
-    named.next().map(|(file, identity)| (Path::new(file), identity))
+    let mut named = disks.lines().filter_map(|line| {
+        line.strip_prefix(kind)?
+            .strip_prefix('\t')?
+            .split_once('\t')
+    });
+    named
+        .next()
+        .map(|(file, identity)| (Path::new(file), identity))
 }
 
 #[cfg(test)]
@@ -76,7 +105,14 @@ mod tests {
     #[test]
     fn a_disk_for_tests_has_a_file_and_an_identity() {
         let disks = "DISK_RAW\ta.vhdx\tDiskIdentity\nDISK_MBR\t3\nDISK_FOURKN";
-        assert_eq!(named_disk(disks, "DISK_RAW"), Some((Path::new("a.vhdx"), "DiskIdentity")));
-        assert!(["DISK_MBR", "DISK_FOURKN", "DISK"].iter().all(|kind| named_disk(disks, kind).is_none()));
+        assert_eq!(
+            named_disk(disks, "DISK_RAW"),
+            Some((Path::new("a.vhdx"), "DiskIdentity"))
+        );
+        assert!(
+            ["DISK_MBR", "DISK_FOURKN", "DISK"]
+                .iter()
+                .all(|kind| named_disk(disks, kind).is_none())
+        );
     }
 }

@@ -32,11 +32,17 @@ impl SimulatedNode {
         let network = Description::from_toml(NETWORK).expect("the description is valid");
         let sim = os_sim::node().description(&network).build();
         let os = layer(sim.process());
-        Self { sim, os, directories: Cell::new(0) }
+        Self {
+            sim,
+            os,
+            directories: Cell::new(0),
+        }
     }
 
     fn attach(&self, disk: &DiskDescription) -> u32 {
-        self.sim.attach_disk(disk, true).expect("the description of the disk is valid")
+        self.sim
+            .attach_disk(disk, true)
+            .expect("the description of the disk is valid")
     }
 }
 
@@ -66,12 +72,18 @@ impl TestNode for SimulatedNode {
     fn new_directory(&self) -> String {
         self.directories.set(self.directories.get() + 1);
         let path = format!(r"C:\facts\{}", self.directories.get());
-        self.sim.external().mkdir_all(&path).expect("the directory is created");
+        self.sim
+            .external()
+            .mkdir_all(&path)
+            .expect("the directory is created");
         path
     }
 
     fn write_file(&self, path: &str, data: &[u8]) {
-        self.sim.external().write(path, data).expect("the file is written");
+        self.sim
+            .external()
+            .write(path, data)
+            .expect("the file is written");
     }
 
     fn rename(&self, from: &str, to: &str) -> OsResult<()> {
@@ -79,18 +91,27 @@ impl TestNode for SimulatedNode {
     }
 
     fn revoke_all_rights(&self, path: &str) {
-        self.sim.external().revoke_all_rights(path).expect("the list is replaced");
+        self.sim
+            .external()
+            .revoke_all_rights(path)
+            .expect("the list is replaced");
     }
 
     fn share(&self) -> String {
         self.directories.set(self.directories.get() + 1);
         let path = format!(r"\\facts\share\{}", self.directories.get());
-        self.sim.external().mkdir_all(&path).expect("the directory is created");
+        self.sim
+            .external()
+            .mkdir_all(&path)
+            .expect("the directory is created");
         path
     }
 
     fn remove_directory(&self, path: &str) {
-        self.sim.external().remove_all(path).expect("the directory is removed");
+        self.sim
+            .external()
+            .remove_all(path)
+            .expect("the directory is removed");
     }
 
     fn disk(&self, kind: DiskKind) -> TestDisk {
@@ -107,14 +128,19 @@ impl TestNode for SimulatedNode {
             DiskKind::FourKn => disk.sector_size = 4096,
             DiskKind::System => return TestDisk { number: 0 },
         }
-        TestDisk { number: self.attach(&disk) }
+        TestDisk {
+            number: self.attach(&disk),
+        }
     }
 
     fn volume(&self, kind: VolumeKind) -> TestVolume {
         let mut disk = DiskDescription::new(10 * GIB);
         disk.content = Content::Partitioned;
         if kind == VolumeKind::System {
-            return TestVolume { id: self.volume_of(0), disk: 0 };
+            return TestVolume {
+                id: self.volume_of(0),
+                disk: 0,
+            };
         }
         let file_system = match kind {
             VolumeKind::Raw | VolumeKind::Unreadable => None,
@@ -134,7 +160,11 @@ impl TestNode for SimulatedNode {
         }
         if kind == VolumeKind::Spanned {
             let second = self.attach(&DiskDescription::new(10 * GIB));
-            disk.spans.push(Span { disk: second, offset: MIB, length: GIB });
+            disk.spans.push(Span {
+                disk: second,
+                offset: MIB,
+                length: GIB,
+            });
         }
         disk.volume = match kind {
             VolumeKind::BitLocker => VolumeHealth::Locked,
@@ -143,29 +173,44 @@ impl TestNode for SimulatedNode {
             _ => VolumeHealth::Readable,
         };
         let number = self.attach(&disk);
-        let volume = TestVolume { id: self.volume_of(number), disk: number };
+        let volume = TestVolume {
+            id: self.volume_of(number),
+            disk: number,
+        };
         self.sim.advance(ARRIVAL);
         volume
     }
 
     fn grow_disk(&self, disk: TestDisk, bytes: u64) {
         let size = self.sim.disk(disk.number).expect("the disk exists").size;
-        assert!(self.sim.grow_disk(disk.number, size + bytes), "the disk grows");
+        assert!(
+            self.sim.grow_disk(disk.number, size + bytes),
+            "the disk grows"
+        );
     }
 
     fn attach_disk(&self) -> TestDisk {
-        let number = self.sim.attach_disk(&DiskDescription::new(10 * GIB), false).expect("the disk is valid");
+        let number = self
+            .sim
+            .attach_disk(&DiskDescription::new(10 * GIB), false)
+            .expect("the disk is valid");
         TestDisk { number }
     }
 
     fn copy_of(&self, disk: TestDisk) -> TestDisk {
         TestDisk {
-            number: self.attach(&DiskDescription { copy_of: Some(disk.number), ..DiskDescription::new(10 * GIB) }),
+            number: self.attach(&DiskDescription {
+                copy_of: Some(disk.number),
+                ..DiskDescription::new(10 * GIB)
+            }),
         }
     }
 
     fn remove_disk(&self, disk: TestDisk) -> Box<dyn FnOnce() + '_> {
-        let detached = self.sim.unplug_disk(disk.number).expect("the disk is attached");
+        let detached = self
+            .sim
+            .unplug_disk(disk.number)
+            .expect("the disk is attached");
         Box::new(move || {
             self.sim.plug_disk(detached, true);
             self.sim.advance(ARRIVAL);
@@ -173,7 +218,10 @@ impl TestNode for SimulatedNode {
     }
 
     fn smb_server(&self) -> TestServer {
-        let user = |name: &str| TestUser { name: name.to_owned(), password: format!("{name}:pass") };
+        let user = |name: &str| TestUser {
+            name: name.to_owned(),
+            password: format!("{name}:pass"),
+        };
         TestServer {
             host: "files".to_owned(),
             shares: ["one".to_owned(), "two".to_owned()],
@@ -190,7 +238,11 @@ impl TestNode for SimulatedNode {
     }
 
     fn change_smb_password(&self, server: &TestServer, user: &TestUser, password: &str) {
-        assert!(self.sim.rotate_smb_password(&server.host, &user.name, password), "the user exists");
+        assert!(
+            self.sim
+                .rotate_smb_password(&server.host, &user.name, password),
+            "the user exists"
+        );
     }
 
     fn forbid_stored_credentials(&self) {
@@ -203,14 +255,20 @@ impl TestNode for SimulatedNode {
             TargetKind::Chap => ("chap", "initiator", "initiator-12"),
         };
         TestTarget {
-            portal: TestPortal { address: "10.0.0.1".to_owned(), port: 3260 },
+            portal: TestPortal {
+                address: "10.0.0.1".to_owned(),
+                port: 3260,
+            },
             iqn: format!("iqn.2026-01.test:{name}"),
             chap: (user.to_owned(), secret.to_owned()),
         }
     }
 
     fn silent_iscsi_portal(&self) -> TestPortal {
-        TestPortal { address: "10.0.0.2".to_owned(), port: 3260 }
+        TestPortal {
+            address: "10.0.0.2".to_owned(),
+            port: 3260,
+        }
     }
 
     fn service(&self, kind: ServiceKind) -> String {

@@ -27,7 +27,10 @@ fn each_outcome_that_an_operation_meets_is_covered_by_a_fact() {
     for scenario in [scenarios::all(), scenarios::races::scenarios()].concat() {
         for pair in pairs_of_scenario(&scenario) {
             if !covered.contains(&pair) {
-                uncovered.entry(pair).or_default().insert(scenario.spec.operation().to_owned());
+                uncovered
+                    .entry(pair)
+                    .or_default()
+                    .insert(scenario.spec.operation().to_owned());
             }
         }
     }
@@ -36,7 +39,11 @@ fn each_outcome_that_an_operation_meets_is_covered_by_a_fact() {
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
         writeln!(report, "uncovered: {pair}, in {}", operations.join(", ")).expect("a text");
     }
-    assert!(uncovered.is_empty(), "no fact covers {} outcomes:\n{report}", uncovered.len());
+    assert!(
+        uncovered.is_empty(),
+        "no fact covers {} outcomes:\n{report}",
+        uncovered.len()
+    );
 }
 
 /// Returns what the calls of all checks on the simulated node are and how they end.
@@ -44,7 +51,8 @@ fn pairs_of_facts() -> BTreeSet<String> {
     let mut pairs = BTreeSet::new();
     for fact in facts::all() {
         let trace = Arc::new(Trace::recording());
-        let node = SimulatedNode::with_layer(|node| Arc::new(Probed::new(node, Arc::clone(&trace))));
+        let node =
+            SimulatedNode::with_layer(|node| Arc::new(Probed::new(node, Arc::clone(&trace))));
         facts::check(&fact, &node);
         pairs.extend(trace.take().iter().map(pair));
     }
@@ -57,7 +65,10 @@ fn pairs_of_scenario(scenario: &Scenario) -> BTreeSet<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let trace = Arc::new(Trace::recording());
-    let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), Arc::clone(&trace))),
+        Config::default(),
+    );
     node.test_path_lookup();
     for _ in 0..2 {
         request.run(&node);
@@ -103,16 +114,30 @@ fn kind_of_object(path: &str) -> &'static str {
 /// Returns the class of the objects that a query finds.
 fn class(wql: &str) -> &str {
     let words = |keyword: &str| wql.split_once(keyword).map(|(_, rest)| rest);
-    let rest = words("ResultClass = ").or_else(|| words(" FROM ")).unwrap_or(wql);
+    let rest = words("ResultClass = ")
+        .or_else(|| words(" FROM "))
+        .unwrap_or(wql);
     rest.split_whitespace().next().unwrap_or_default()
 }
 
 #[test]
 fn a_call_is_named_by_its_class_or_kind_of_object() {
-    assert_eq!(class("SELECT * FROM MSFT_Disk WHERE Number = 1"), "MSFT_Disk");
-    assert_eq!(class("ASSOCIATORS OF {A.B=\"1\"} WHERE AssocClass = C ResultClass = MSFT_Disk"), "MSFT_Disk");
+    assert_eq!(
+        class("SELECT * FROM MSFT_Disk WHERE Number = 1"),
+        "MSFT_Disk"
+    );
+    assert_eq!(
+        class("ASSOCIATORS OF {A.B=\"1\"} WHERE AssocClass = C ResultClass = MSFT_Disk"),
+        "MSFT_Disk"
+    );
     assert_eq!(kind_of_object(r"\??\PhysicalDrive1"), "disk");
-    assert_eq!(kind_of_object(r"\??\Volume{00000000-0000-0000-0000-000000000001}"), "volume");
-    assert_eq!(kind_of_object(r"\??\Volume{00000000-0000-0000-0000-000000000001}\directory"), "path");
+    assert_eq!(
+        kind_of_object(r"\??\Volume{00000000-0000-0000-0000-000000000001}"),
+        "volume"
+    );
+    assert_eq!(
+        kind_of_object(r"\??\Volume{00000000-0000-0000-0000-000000000001}\directory"),
+        "path"
+    );
     assert_eq!(kind_of_object(r"\??\UNC\files\one"), "path on a server");
 }

@@ -32,7 +32,11 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) fn any_split(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (with_preface, piece) = (input.byte(), usize::from(input.byte()));
-    let preface = if with_preface % 4 == 0 { &[][..] } else { PREFACE };
+    let preface = if with_preface % 4 == 0 {
+        &[][..]
+    } else {
+        PREFACE
+    };
     let sent = [preface, input.rest()].concat();
     let whole = filtered(&sent, usize::MAX);
     for piece in [1, piece + 1] {
@@ -74,7 +78,13 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
         let authority = input.string();
         let timeout = format!("{}u", input.byte());
         let stream = u32::try_from(2 * expected.len() + 1).expect("few calls");
-        request(&mut encoder, stream, [authority, timeout.as_bytes()], &mut input, &mut sent);
+        request(
+            &mut encoder,
+            stream,
+            [authority, timeout.as_bytes()],
+            &mut input,
+            &mut sent,
+        );
         expected.push(timeout);
     }
     let (client, server) = tokio::io::duplex(4096);
@@ -84,7 +94,10 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
             serve(AuthorityFilter::new(server, HANG_TIMEOUT)),
             send_and_receive(client, sent, expected.len())
         );
-        assert_eq!(received, expected, "not every call was received once, in order");
+        assert_eq!(
+            received, expected,
+            "not every call was received once, in order"
+        );
     };
     let runtime = runtime();
     let completed = runtime.block_on(async { tokio::time::timeout(HANG_TIMEOUT, serving).await });
@@ -92,7 +105,10 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
 }
 
 pub(crate) fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// Encodes one request, in any representation of HPACK that the input selects.
@@ -106,10 +122,20 @@ fn request(
     let flags = input.byte() & 0x1f;
     let mut block = Vec::new();
     let mut field = |name: &[u8], value: &[u8], flags: u8| {
-        encoder.encode((name.to_vec(), value.to_vec(), flags), &mut block).expect("any bytes can be encoded");
+        encoder
+            .encode((name.to_vec(), value.to_vec(), flags), &mut block)
+            .expect("any bytes can be encoded");
     };
-    for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/v1.Disk/ListDiskIDs")] {
-        field(name.as_bytes(), value.as_bytes(), Encoder::BEST_FORMAT | flags & Encoder::WITH_INDEXING);
+    for (name, value) in [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/v1.Disk/ListDiskIDs"),
+    ] {
+        field(
+            name.as_bytes(),
+            value.as_bytes(),
+            Encoder::BEST_FORMAT | flags & Encoder::WITH_INDEXING,
+        );
     }
     field(b":authority", authority, flags);
     field(b"grpc-timeout", timeout, input.byte() & 0x1f);
@@ -136,16 +162,29 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
 
 /// Answers all calls of a connection, and returns their deadlines.
 async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
-    let mut connection = h2::server::handshake(stream).await.expect("a client that speaks HTTP/2");
+    let mut connection = h2::server::handshake(stream)
+        .await
+        .expect("a client that speaks HTTP/2");
     let mut deadlines = Vec::new();
     while let Some(call) = connection.accept().await {
         let (request, mut responder) = call.expect("an open connection");
-        assert_eq!(request.uri().authority(), None, "the filter leaves out the authority");
-        let deadline = request.headers().get("grpc-timeout").and_then(|value| value.to_str().ok());
+        assert_eq!(
+            request.uri().authority(),
+            None,
+            "the filter leaves out the authority"
+        );
+        let deadline = request
+            .headers()
+            .get("grpc-timeout")
+            .and_then(|value| value.to_str().ok());
         deadlines.push(deadline.unwrap_or_default().to_owned());
-        let mut body = responder.send_response(Response::new(()), false).expect("an open stream");
-        body.send_data(Bytes::from_static(b"answer"), false).expect("an open stream");
-        body.send_trailers(HeaderMap::new()).expect("an open stream");
+        let mut body = responder
+            .send_response(Response::new(()), false)
+            .expect("an open stream");
+        body.send_data(Bytes::from_static(b"answer"), false)
+            .expect("an open stream");
+        body.send_trailers(HeaderMap::new())
+            .expect("an open stream");
     }
     deadlines
 }
@@ -159,11 +198,21 @@ async fn send_and_receive(client: DuplexStream, sent: Vec<u8>, calls: usize) -> 
         let mut answered = 0;
         while answered < calls {
             let mut head = [0; 9];
-            reading.read_exact(&mut head).await.expect("the server answers");
-            let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+            reading
+                .read_exact(&mut head)
+                .await
+                .expect("the server answers");
+            let length =
+                usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
             let mut payload = vec![0; length];
-            reading.read_exact(&mut payload).await.expect("the server answers");
-            assert!(![RST_STREAM, GOAWAY].contains(&head[3]), "the server reset a call: {payload:?}");
+            reading
+                .read_exact(&mut payload)
+                .await
+                .expect("the server answers");
+            assert!(
+                ![RST_STREAM, GOAWAY].contains(&head[3]),
+                "the server reset a call: {payload:?}"
+            );
             answered += usize::from(head[3] == HEADERS && head[4] & END_STREAM != 0);
         }
     };

@@ -27,22 +27,70 @@ pub struct Target {
 
 /// All fuzz targets.
 pub static TARGETS: [Target; 16] = [
-    Target { name: "authority", run: authority::any_split },
-    Target { name: "authority_h2", run: authority::in_front_of_h2 },
-    Target { name: "device_descriptors", run: devices::device_descriptor },
-    Target { name: "drive_layouts", run: devices::drive_layout },
-    Target { name: "extents", run: devices::extents },
-    Target { name: "file_systems", run: devices::file_system },
-    Target { name: "flags", run: texts::flags },
-    Target { name: "host_paths", run: texts::host_path },
-    Target { name: "listings", run: devices::listing },
-    Target { name: "locations", run: devices::location },
-    Target { name: "page83", run: devices::page83 },
-    Target { name: "reparse_points", run: devices::reparse_point },
-    Target { name: "rpcs", run: rpcs::calls },
-    Target { name: "smbios", run: devices::smbios },
-    Target { name: "volume_content", run: devices::content },
-    Target { name: "volume_ids", run: texts::volume_id },
+    Target {
+        name: "authority",
+        run: authority::any_split,
+    },
+    Target {
+        name: "authority_h2",
+        run: authority::in_front_of_h2,
+    },
+    Target {
+        name: "device_descriptors",
+        run: devices::device_descriptor,
+    },
+    Target {
+        name: "drive_layouts",
+        run: devices::drive_layout,
+    },
+    Target {
+        name: "extents",
+        run: devices::extents,
+    },
+    Target {
+        name: "file_systems",
+        run: devices::file_system,
+    },
+    Target {
+        name: "flags",
+        run: texts::flags,
+    },
+    Target {
+        name: "host_paths",
+        run: texts::host_path,
+    },
+    Target {
+        name: "listings",
+        run: devices::listing,
+    },
+    Target {
+        name: "locations",
+        run: devices::location,
+    },
+    Target {
+        name: "page83",
+        run: devices::page83,
+    },
+    Target {
+        name: "reparse_points",
+        run: devices::reparse_point,
+    },
+    Target {
+        name: "rpcs",
+        run: rpcs::calls,
+    },
+    Target {
+        name: "smbios",
+        run: devices::smbios,
+    },
+    Target {
+        name: "volume_content",
+        run: devices::content,
+    },
+    Target {
+        name: "volume_ids",
+        run: texts::volume_id,
+    },
 ];
 
 /// Returns the target with this name.
@@ -51,5 +99,8 @@ pub static TARGETS: [Target; 16] = [
 ///
 /// If no target has this name.
 pub fn target(name: &str) -> &'static Target {
-    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no fuzz target is named {name}"))
+    TARGETS
+        .iter()
+        .find(|target| target.name == name)
+        .unwrap_or_else(|| panic!("no fuzz target is named {name}"))
 }

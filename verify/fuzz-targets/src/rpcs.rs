@@ -36,7 +36,10 @@ const INTERNAL: &str = "13";
 static RPCS: LazyLock<Vec<(usize, Rpc)>> = LazyLock::new(|| {
     let of_row = |(row, group_version): (usize, &GroupVersion)| {
         let rpcs = dynamic_client::rpcs(group_version);
-        group_version.rpcs.iter().map(move |rpc| (row, rpcs[rpc.name].clone()))
+        group_version
+            .rpcs
+            .iter()
+            .map(move |rpc| (row, rpcs[rpc.name].clone()))
     };
     GROUP_VERSIONS.iter().enumerate().flat_map(of_row).collect()
 });
@@ -52,7 +55,8 @@ pub(crate) fn calls(bytes: &[u8]) {
     let runtime = runtime();
     runtime.block_on(async {
         let served = TestServer::on(&sim);
-        let mut clients: Vec<Option<SendRequest<Bytes>>> = GROUP_VERSIONS.iter().map(|_| None).collect();
+        let mut clients: Vec<Option<SendRequest<Bytes>>> =
+            GROUP_VERSIONS.iter().map(|_| None).collect();
         for _ in 0..MAX_CALLS {
             if input.is_empty() {
                 break;
@@ -69,11 +73,24 @@ pub(crate) fn calls(bytes: &[u8]) {
         assert_eq!(served.stop().await, Unfinished::default());
     });
     sim.invariants().expect("the node is consistent");
-    assert_eq!(sim.tree(r"C:\outside").ok(), Some(before), "a file outside the working directories was changed");
-    assert_eq!(sim.external().read(PRECIOUS).expect("the file exists"), b"precious");
+    assert_eq!(
+        sim.tree(r"C:\outside").ok(),
+        Some(before),
+        "a file outside the working directories was changed"
+    );
+    assert_eq!(
+        sim.external().read(PRECIOUS).expect("the file exists"),
+        b"precious"
+    );
     let formatted_again = |disk: u32| sim.volume_on(disk).is_some_and(|volume| volume.formats > 0);
-    assert!(!formatted_again(2), "a volume with a file system was formatted");
-    assert!(sim.all_volumes().iter().all(|volume| volume.formats <= 1), "a volume was formatted twice");
+    assert!(
+        !formatted_again(2),
+        "a volume with a file system was formatted"
+    );
+    assert!(
+        sim.all_volumes().iter().all(|volume| volume.formats <= 1),
+        "a volume was formatted twice"
+    );
 }
 
 /// Returns some of the fuzzer's bytes, or a message whose fields they select.
@@ -84,7 +101,12 @@ fn message(rpc: &Rpc, sim: &Sim, input: &mut Input<'_>) -> Vec<u8> {
     filled(&rpc.request, sim, input, 0).encode_to_vec()
 }
 
-fn filled(message: &MessageDescriptor, sim: &Sim, input: &mut Input<'_>, depth: u8) -> DynamicMessage {
+fn filled(
+    message: &MessageDescriptor,
+    sim: &Sim,
+    input: &mut Input<'_>,
+    depth: u8,
+) -> DynamicMessage {
     let mut filled = DynamicMessage::new(message.clone());
     for field in message.fields() {
         let value = match field.kind() {
@@ -94,11 +116,19 @@ fn filled(message: &MessageDescriptor, sim: &Sim, input: &mut Input<'_>, depth: 
             Kind::Int32 => Value::I32(*input.one_of(&[1, 2, 3, 0, -1, i32::MAX])),
             Kind::Int64 if field.name().contains("ize") => Value::I64(size(input)),
             Kind::Int64 => Value::I64(*input.one_of(&[1, 2, 3, 0, -1, i64::MAX])),
-            Kind::Enum(of) => Value::EnumNumber(i32::from(input.byte()) % 5 - i32::from(of.values().len() == 0)),
-            Kind::Message(of) if depth < 3 => Value::Message(self::filled(&of, sim, input, depth + 1)),
+            Kind::Enum(of) => {
+                Value::EnumNumber(i32::from(input.byte()) % 5 - i32::from(of.values().len() == 0))
+            }
+            Kind::Message(of) if depth < 3 => {
+                Value::Message(self::filled(&of, sim, input, depth + 1))
+            }
             _ => continue,
         };
-        let value = if field.is_list() { Value::List(vec![value]) } else { value };
+        let value = if field.is_list() {
+            Value::List(vec![value])
+        } else {
+            value
+        };
         let _ = filled.try_set_field(&field, value);
     }
     filled
@@ -147,7 +177,8 @@ fn text(field: &str, sim: &Sim, input: &mut Input<'_>) -> String {
         1 => (*input.one_of(&others)).to_owned(),
         _ if field.contains("volume") => {
             let disk = u32::from(input.byte() % 5);
-            sim.volume_on(disk).map_or_else(|| "gone".to_owned(), |volume| volume.name())
+            sim.volume_on(disk)
+                .map_or_else(|| "gone".to_owned(), |volume| volume.name())
         }
         _ if field.contains("path") && !field.contains("remote") || field == "mount" => {
             (*input.one_of(&kubelet)).to_owned()
@@ -170,40 +201,72 @@ async fn call(client: SendRequest<Bytes>, path: &str, message: Vec<u8>) -> SendR
     let length = u32::try_from(message.len()).expect("short").to_be_bytes();
     let body = [&[0], &length[..], &message].concat();
     let response = async {
-        let (response, mut stream) = client.send_request(request, false).expect("an open connection");
-        stream.send_data(body.into(), true).expect("enough capacity for a message");
+        let (response, mut stream) = client
+            .send_request(request, false)
+            .expect("an open connection");
+        stream
+            .send_data(body.into(), true)
+            .expect("enough capacity for a message");
         let (head, mut body) = response.await.expect("a response").into_parts();
         let mut messages = Vec::new();
         while let Some(data) = body.data().await {
             let data = data.expect("an open stream");
-            body.flow_control().release_capacity(data.len()).expect("data that was received");
+            body.flow_control()
+                .release_capacity(data.len())
+                .expect("data that was received");
             messages.extend_from_slice(&data);
         }
-        (head.headers, messages, body.trailers().await.expect("a stream that ends without an error"))
+        (
+            head.headers,
+            messages,
+            body.trailers()
+                .await
+                .expect("a stream that ends without an error"),
+        )
     };
     let response = tokio::time::timeout(HANG_TIMEOUT, response).await;
-    let (head, messages, trailers) = response.unwrap_or_else(|_| panic!("{path} was not answered in time"));
+    let (head, messages, trailers) =
+        response.unwrap_or_else(|_| panic!("{path} was not answered in time"));
     check(path, &head, &messages, trailers.as_ref());
     client
 }
 
 fn check(path: &str, head: &HeaderMap, messages: &[u8], trailers: Option<&HeaderMap>) {
     let all = || [Some(head), trailers].into_iter().flatten();
-    let statuses: Vec<_> = all().flat_map(|headers| headers.get_all("grpc-status")).collect();
-    let [status] = statuses[..] else { panic!("{path} has {} statuses", statuses.len()) };
-    let text =
-        all().find_map(|headers| headers.get("grpc-message")).map(|text| String::from_utf8_lossy(text.as_bytes()));
+    let statuses: Vec<_> = all()
+        .flat_map(|headers| headers.get_all("grpc-status"))
+        .collect();
+    let [status] = statuses[..] else {
+        panic!("{path} has {} statuses", statuses.len())
+    };
+    let text = all()
+        .find_map(|headers| headers.get("grpc-message"))
+        .map(|text| String::from_utf8_lossy(text.as_bytes()));
     let text = text.unwrap_or_default();
     if status == "0" {
-        let length = messages.get(1..5).map(|length| length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)));
-        assert_eq!(length, Some(messages.len().wrapping_sub(5)), "{path} succeeded without exactly one message");
+        let length = messages.get(1..5).map(|length| {
+            length
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+        });
+        assert_eq!(
+            length,
+            Some(messages.len().wrapping_sub(5)),
+            "{path} succeeded without exactly one message"
+        );
         return;
     }
     assert!(messages.is_empty(), "{path} failed with a message");
     assert!(!text.is_empty(), "{path} failed without an error text");
-    assert!(!text.contains("secret-of-anna"), "{path} reveals a secret: {text}");
+    assert!(
+        !text.contains("secret-of-anna"),
+        "{path} reveals a secret: {text}"
+    );
     let undecodable = text.starts_with("failed%20to%20decode");
-    assert!(status != INTERNAL || undecodable, "{path} failed unexpectedly: {text}");
+    assert!(
+        status != INTERNAL || undecodable,
+        "{path} failed unexpectedly: {text}"
+    );
     assert_ne!(status, UNKNOWN, "{path}: {text}");
 }
 
@@ -218,7 +281,9 @@ impl TestServer {
     fn on(sim: &Sim) -> Self {
         // One is in kubelet's directory and leads out of it; the other is reached through a link.
         let working_dirs = [r"C:\var\lib\kubelet\plugins\inner", r"C:\link"];
-        let working_dirs = working_dirs.map(|path| HostPath::parse(path).expect("a valid path")).to_vec();
+        let working_dirs = working_dirs
+            .map(|path| HostPath::parse(path).expect("a valid path"))
+            .to_vec();
         let config = Config::default().with(|c| c.working_dirs = working_dirs);
         let executor = Arc::new(Executor::new(Arc::new(Node::new(sim.process(), config))));
         let (mut connect, mut endpoints) = (Vec::new(), Vec::new());
@@ -232,12 +297,20 @@ impl TestServer {
             let server = Server::new(executor, Limits::default());
             server.serve(endpoints, async { drop(stopped.await) }).await
         });
-        Self { connect, stop, serving }
+        Self {
+            connect,
+            stop,
+            serving,
+        }
     }
 
     async fn connect(&self, row: usize) -> SendRequest<Bytes> {
-        let client = self.connect[row].connect().expect("the server accepts connections");
-        let (client, connection) = h2::client::handshake(client).await.expect("the server uses HTTP/2");
+        let client = self.connect[row]
+            .connect()
+            .expect("the server accepts connections");
+        let (client, connection) = h2::client::handshake(client)
+            .await
+            .expect("the server uses HTTP/2");
         tokio::spawn(async move {
             // An error only means that the connection was closed.
             let _ = connection.await;
@@ -248,6 +321,8 @@ impl TestServer {
     async fn stop(self) -> Unfinished {
         drop(self.stop);
         let stopped = tokio::time::timeout(HANG_TIMEOUT, self.serving).await;
-        stopped.expect("the server stops in time").expect("the server does not panic")
+        stopped
+            .expect("the server stops in time")
+            .expect("the server does not panic")
     }
 }

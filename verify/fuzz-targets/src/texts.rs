@@ -24,7 +24,12 @@ pub(crate) fn host_path(bytes: &[u8]) {
         assert_eq!(UncPath::parse(&written).ok(), Some(path), "{written}");
         let parts: Vec<_> = written[2..].split('\\').collect();
         assert!(written.starts_with(r"\\") && parts.len() >= 2, "{written}");
-        assert!(parts.iter().all(|part| !["", ".", "..", "?"].contains(part)), "{written}");
+        assert!(
+            parts
+                .iter()
+                .all(|part| !["", ".", "..", "?"].contains(part)),
+            "{written}"
+        );
     }
     if let Ok(name) = ServiceName::parse(text) {
         assert_eq!(name.to_string(), text);
@@ -39,23 +44,39 @@ fn is_plain(path: &HostPath) {
     assert_eq!(HostPath::parse(&text).ok().as_ref(), Some(path), "{text}");
     assert!(text.encode_utf16().count() <= 260, "{text}");
     let (drive, rest) = text.split_at(3);
-    assert!(drive.as_bytes()[0].is_ascii_uppercase() && drive.ends_with(r":\"), "{text}");
+    assert!(
+        drive.as_bytes()[0].is_ascii_uppercase() && drive.ends_with(r":\"),
+        "{text}"
+    );
     if rest.is_empty() {
         return;
     }
     for component in rest.split('\\') {
-        assert!(!component.is_empty() && !component.ends_with(['.', ' ']), "{text}");
+        assert!(
+            !component.is_empty() && !component.ends_with(['.', ' ']),
+            "{text}"
+        );
         let odd = |letter: char| letter < ' ' || r#"<>:"/|?*"#.contains(letter);
         assert!(!component.contains(odd), "{text}");
-        let stem = component.split('.').next().unwrap_or_default().trim_end().to_uppercase();
-        assert!(!["CON", "PRN", "AUX", "NUL", "COM1", "LPT9", "CONIN$"].contains(&&*stem), "{text}");
+        let stem = component
+            .split('.')
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_uppercase();
+        assert!(
+            !["CON", "PRN", "AUX", "NUL", "COM1", "LPT9", "CONIN$"].contains(&&*stem),
+            "{text}"
+        );
     }
 }
 
 /// A volume ID is accepted only in the form that Windows uses, in any case.
 pub(crate) fn volume_id(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
-    let Ok(id) = VolumeId::parse(text) else { return };
+    let Ok(id) = VolumeId::parse(text) else {
+        return;
+    };
     let written = id.to_string();
     assert!(written.eq_ignore_ascii_case(text), "{text} is {written}");
     assert_eq!(VolumeId::parse(&written).ok(), Some(id));
@@ -63,7 +84,10 @@ pub(crate) fn volume_id(bytes: &[u8]) {
 
 /// A command line, one argument a line, is accepted or refused with a sentence.
 pub(crate) fn flags(bytes: &[u8]) {
-    let words: Vec<String> = String::from_utf8_lossy(bytes).split('\n').map(str::to_owned).collect();
+    let words: Vec<String> = String::from_utf8_lossy(bytes)
+        .split('\n')
+        .map(str::to_owned)
+        .collect();
     match Command::parse(words.clone()) {
         Err(refused) => assert!(!refused.to_string().is_empty()),
         Ok(Command::Serve(flags)) => {

@@ -7,9 +7,14 @@ use std::thread;
 use fuzz_targets::{TARGETS, Target};
 
 fn seeds(target: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fuzz/seeds")
+        .join(target);
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
     files.sort();
     files
 }
@@ -48,6 +53,12 @@ fn every_target_holds_for_its_seeds() {
 fn every_folder_of_seeds_is_of_a_target() {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds");
     for folder in fs::read_dir(folders).expect("a folder") {
-        fuzz_targets::target(&folder.expect("an entry").file_name().into_string().expect("text"));
+        fuzz_targets::target(
+            &folder
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("text"),
+        );
     }
 }

@@ -40,7 +40,13 @@ pub(super) struct Call {
 impl Call {
     /// A call that changes nothing.
     pub(super) fn probe() -> Self {
-        Self { version: "v1", rpc: Rpc::PathExists, path: KUBELET.into(), source: String::new(), context: None }
+        Self {
+            version: "v1",
+            rpc: Rpc::PathExists,
+            path: KUBELET.into(),
+            source: String::new(),
+            context: None,
+        }
     }
 
     fn is_old(&self) -> bool {
@@ -133,7 +139,10 @@ impl Generator {
         let mut tree = Tree::default();
         for entry in ENTRIES {
             let path = entry.trim_end_matches(['/', '-']).replace('/', r"\");
-            let parent = path.rsplit_once('\\').map(|(parent, _)| parent).filter(|parent| *parent != r"var\lib");
+            let parent = path
+                .rsplit_once('\\')
+                .map(|(parent, _)| parent)
+                .filter(|parent| *parent != r"var\lib");
             let parent_is_missing = parent.is_some_and(|parent| tree.get(parent).is_none());
             if parent_is_missing || path != r"var\lib\kubelet" && self.0.chance(8) {
                 continue;
@@ -141,7 +150,10 @@ impl Generator {
             let found = if entry.ends_with('/') {
                 Entry::Directory
             } else {
-                Entry::File { is_writable: !entry.ends_with('-'), content: path.clone() }
+                Entry::File {
+                    is_writable: !entry.ends_with('-'),
+                    content: path.clone(),
+                }
             };
             tree.0.insert(path, found);
         }
@@ -162,11 +174,25 @@ impl Generator {
             _ => Rpc::IsSymlink,
         };
         let path = path(random, tree, rpc);
-        let source = if rpc == Rpc::CreateSymlink { self::path(random, tree, rpc) } else { String::new() };
-        let mut call = Call { version, rpc, path, source, context: None };
+        let source = if rpc == Rpc::CreateSymlink {
+            self::path(random, tree, rpc)
+        } else {
+            String::new()
+        };
+        let mut call = Call {
+            version,
+            rpc,
+            path,
+            source,
+            context: None,
+        };
         let has_context = matches!(rpc, Rpc::PathExists | Rpc::Mkdir | Rpc::Rmdir { .. });
         if call.is_old() && has_context {
-            call.context = Some(if random.chance(3) { json!(7) } else { json!(*random.pick(&["PLUGIN", "POD"])) });
+            call.context = Some(if random.chance(3) {
+                json!(7)
+            } else {
+                json!(*random.pick(&["PLUGIN", "POD"]))
+            });
         }
         call
     }
@@ -174,13 +200,33 @@ impl Generator {
 
 /// Makes a path to an existing or a new entry, often in another spelling.
 fn path(random: &mut Random, tree: &Tree, rpc: Rpc) -> String {
-    const NEW: [&str; 8] = ["new", r"new\deep\er", "x", "Ünïcode 日本", "pvc-1234", "mount", "a.b", "data"];
+    const NEW: [&str; 8] = [
+        "new",
+        r"new\deep\er",
+        "x",
+        "Ünïcode 日本",
+        "pvc-1234",
+        "mount",
+        "a.b",
+        "data",
+    ];
     let entries: Vec<&String> = tree.0.keys().filter(|path| is_in_play(path)).collect();
     // Most paths are in the working directory.
-    let inside: Vec<&String> = entries.iter().copied().filter(|path| path.starts_with(r"var\lib\kubelet\")).collect();
-    let from = if inside.is_empty() || random.chance(12) { &entries } else { &inside };
-    let mut path =
-        if from.is_empty() || random.chance(3) { KUBELET.to_owned() } else { format!(r"C:\{}", random.pick(from)) };
+    let inside: Vec<&String> = entries
+        .iter()
+        .copied()
+        .filter(|path| path.starts_with(r"var\lib\kubelet\"))
+        .collect();
+    let from = if inside.is_empty() || random.chance(12) {
+        &entries
+    } else {
+        &inside
+    };
+    let mut path = if from.is_empty() || random.chance(3) {
+        KUBELET.to_owned()
+    } else {
+        format!(r"C:\{}", random.pick(from))
+    };
     if random.chance(match rpc {
         Rpc::Mkdir => 60,
         Rpc::CreateSymlink => 70,
@@ -208,7 +254,9 @@ mod tests {
         let run = |seed| {
             let mut generator = Generator::new(seed);
             let tree = generator.tree();
-            let calls: Vec<_> = (0..50).map(|_| generator.call(&tree).line().to_string()).collect();
+            let calls: Vec<_> = (0..50)
+                .map(|_| generator.call(&tree).line().to_string())
+                .collect();
             (format!("{tree:?}"), calls)
         };
         assert_eq!(run(7), run(7));
@@ -220,10 +268,16 @@ mod tests {
         let mut generator = Generator::new(1);
         let tree = generator.tree();
         let calls: Vec<_> = (0..2000).map(|_| generator.call(&tree)).collect();
-        let names: std::collections::BTreeSet<_> = calls.iter().map(|call| (call.version, call.name())).collect();
+        let names: std::collections::BTreeSet<_> = calls
+            .iter()
+            .map(|call| (call.version, call.name()))
+            .collect();
         // Five RPCs in each version, and RmdirContents in one.
         assert_eq!(names.len(), 26, "{names:?}");
-        let forced = calls.iter().filter(|call| call.rpc == Rpc::Rmdir { force: true }).count();
+        let forced = calls
+            .iter()
+            .filter(|call| call.rpc == Rpc::Rmdir { force: true })
+            .count();
         assert!(forced > 100, "{forced}");
     }
 }

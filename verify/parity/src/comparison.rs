@@ -47,14 +47,30 @@ impl Comparison {
             left_on_tree = if equal { left_on_tree - 1 } else { 0 };
             before = trees.0;
             if number % 1000 == 0 {
-                println!("{number} calls, {} undeclared differences", self.counts.undeclared);
+                println!(
+                    "{number} calls, {} undeclared differences",
+                    self.counts.undeclared
+                );
             }
         }
         Ok(())
     }
 
-    fn judge(&mut self, number: usize, call: &Call, before: &Tree, results: &(Answer, Answer), trees: &(Tree, Tree)) {
-        let difference = Difference { call, before, go: &results.0, own: &results.1, trees };
+    fn judge(
+        &mut self,
+        number: usize,
+        call: &Call,
+        before: &Tree,
+        results: &(Answer, Answer),
+        trees: &(Tree, Tree),
+    ) {
+        let difference = Difference {
+            call,
+            before,
+            go: &results.0,
+            own: &results.1,
+            trees,
+        };
         let judgement = difference.judge();
         self.counts.add(judgement);
         if let Judgement::Undeclared = judgement {
@@ -67,17 +83,26 @@ impl Comparison {
         println!("{}", self.counts);
         let mut failures = Vec::new();
         if self.counts.undeclared > 0 {
-            failures.push(format!("{} undeclared differences, which are printed above", self.counts.undeclared));
+            failures.push(format!(
+                "{} undeclared differences, which are printed above",
+                self.counts.undeclared
+            ));
         }
         // A rule that no call needs would hide a difference some day.
         if calls >= CALLS_FOR_ALL_RULES {
             let unused = self.counts.unused();
-            failures.extend(unused.map(|key| format!("no call has shown the declared difference `{key}`")));
+            failures.extend(
+                unused.map(|key| format!("no call has shown the declared difference `{key}`")),
+            );
         }
         for failure in &failures {
             println!("FAILED {failure}");
         }
-        println!("{} passed, {} failed, 0 skipped", u8::from(failures.is_empty()), failures.len());
+        println!(
+            "{} passed, {} failed, 0 skipped",
+            u8::from(failures.is_empty()),
+            failures.len()
+        );
         if failures.is_empty() {
             return ExitCode::SUCCESS;
         }

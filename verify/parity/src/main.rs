@@ -29,7 +29,10 @@ use program::Program;
 const CALLS_FOR_ALL_RULES: usize = 20_000;
 
 #[derive(Parser)]
-#[command(name = "parity", about = "Compares csi-proxy with the csi-proxy written in Go, by random calls under Wine")]
+#[command(
+    name = "parity",
+    about = "Compares csi-proxy with the csi-proxy written in Go, by random calls under Wine"
+)]
 struct Arguments {
     /// How many calls to make
     #[arg(long, default_value_t = CALLS_FOR_ALL_RULES)]
@@ -59,7 +62,12 @@ struct Arguments {
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let Arguments { calls, wine, client, .. } = &arguments;
+    let Arguments {
+        calls,
+        wine,
+        client,
+        ..
+    } = &arguments;
     let seed = arguments.seed.unwrap_or_else(seed_of_now);
     println!("seed {seed}");
     let mut comparison = Comparison {

@@ -27,7 +27,13 @@ impl Answer {
 
     /// Returns whether the call was not sent, not answered in time or not known to the program.
     pub(super) fn is_missing(&self) -> bool {
-        ["Unavailable", "Unimplemented", "DeadlineExceeded", "Canceled"].contains(&self.code.as_str())
+        [
+            "Unavailable",
+            "Unimplemented",
+            "DeadlineExceeded",
+            "Canceled",
+        ]
+        .contains(&self.code.as_str())
     }
 }
 
@@ -45,25 +51,47 @@ const START: Duration = Duration::from_mins(2);
 impl Program {
     /// Starts `server` with its default settings and `client` in a Wine prefix, and waits until the
     /// server answers.
-    pub(super) fn start(wine: &Path, prefix: &Path, server: &Path, client: &Path) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn start(
+        wine: &Path,
+        prefix: &Path,
+        server: &Path,
+        client: &Path,
+    ) -> Result<Self, Box<dyn Error>> {
         let drive = Drive::new(prefix.join("drive_c"))?;
         drive.replace_working_directory()?;
         let in_prefix = |program: &Path| {
             let mut command = Command::new(wine);
-            command.env("WINEPREFIX", prefix).arg(program).stdin(Stdio::null()).stdout(Stdio::null());
+            command
+                .env("WINEPREFIX", prefix)
+                .arg(program)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
             command.stderr(Stdio::null());
             command
         };
         // The current directory of a service: a path without a drive is on the drive of this
         // directory.
-        let server = KilledOnDrop(in_prefix(server).current_dir(prefix.join("drive_c/windows/system32")).spawn()?);
+        let server = KilledOnDrop(
+            in_prefix(server)
+                .current_dir(prefix.join("drive_c/windows/system32"))
+                .spawn()?,
+        );
         let mut client = in_prefix(client);
-        let mut client = client.arg("-calls").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut client = client
+            .arg("-calls")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let (Some(calls), Some(answers)) = (client.stdin.take(), client.stdout.take()) else {
             return Err("the client has no standard streams".into());
         };
         let answers = BufReader::new(answers);
-        let mut program = Self { drive, calls, answers, _processes: [KilledOnDrop(client), server] };
+        let mut program = Self {
+            drive,
+            calls,
+            answers,
+            _processes: [KilledOnDrop(client), server],
+        };
         let started = Instant::now();
         while program.call(&Call::probe())?.code == "Unavailable" {
             if started.elapsed() > START {
@@ -80,7 +108,8 @@ impl Program {
         self.calls.flush()?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        serde_json::from_str(&line).map_err(|error| format!("the client answered {line:?}: {error}").into())
+        serde_json::from_str(&line)
+            .map_err(|error| format!("the client answered {line:?}: {error}").into())
     }
 }
 

@@ -4,10 +4,14 @@ use super::call::KUBELET;
 use super::random::Random;
 
 /// Characters that a name may not have in Windows, or not in csi-proxy.
-const CHARACTERS: [&str; 13] = ["\"", "/", ":", "?", "*", "|", "<", ">", "\u{1}", "\u{1f}", "\n", "\0", "::$DATA"];
+const CHARACTERS: [&str; 13] = [
+    "\"", "/", ":", "?", "*", "|", "<", ">", "\u{1}", "\u{1f}", "\n", "\0", "::$DATA",
+];
 /// Names that Windows gives another meaning.
-const NAMES: [&str; 14] =
-    ["nul", "CON", "aux.txt", "COM1", "lpt9.log", "com¹", "CONIN$", "a..b", "..", "...", "dot.", "space ", " ", "."];
+const NAMES: [&str; 14] = [
+    "nul", "CON", "aux.txt", "COM1", "lpt9.log", "com¹", "CONIN$", "a..b", "..", "...", "dot.",
+    "space ", " ", ".",
+];
 
 /// Returns `path` with one change.
 pub(super) fn change(random: &mut Random, path: &str) -> String {
@@ -18,29 +22,65 @@ pub(super) fn change(random: &mut Random, path: &str) -> String {
         3 => insert_separator(random, path, r"\.."),
         4 | 5 => format!(r"{path}\"),
         6 => format!(r"{path}\\"),
-        7 => format!("{path}{}", random.pick(&[".", " ", "...", r"\.", r"\..", ". .", " \\"])),
+        7 => format!(
+            "{path}{}",
+            random.pick(&[".", " ", "...", r"\.", r"\..", ". .", " \\"])
+        ),
         8 | 9 => insert(random, path),
         10 => format!(r"{path}\{}", random.pick(&NAMES)),
         11 => replace_component(random, path),
-        12 => path.replacen(KUBELET, &format!("{KUBELET}{}", random.pick(&["-evil", "2", ".", " ", "x"])), 1),
+        12 => path.replacen(
+            KUBELET,
+            &format!("{KUBELET}{}", random.pick(&["-evil", "2", ".", " ", "x"])),
+            1,
+        ),
         13 => without_drive(random, path),
-        14 => format!("{}{path}", random.pick(&[r"\\?\", r"\\.\", r"\??\", r"\", r"\\localhost\c$\", r"\\?\UNC\"])),
+        14 => format!(
+            "{}{path}",
+            random.pick(&[
+                r"\\?\",
+                r"\\.\",
+                r"\??\",
+                r"\",
+                r"\\localhost\c$\",
+                r"\\?\UNC\"
+            ])
+        ),
         15 => lengthen(random, path),
         16 => random
-            .pick(&["", r"C:\", "C:", r"\", r"\\", ".", "..", r"\\host\share", r"Q:\x", r"C:\var\lib", "1:\\x"])
+            .pick(&[
+                "",
+                r"C:\",
+                "C:",
+                r"\",
+                r"\\",
+                ".",
+                "..",
+                r"\\host\share",
+                r"Q:\x",
+                r"C:\var\lib",
+                "1:\\x",
+            ])
             .to_string(),
         17 => path.replace('\\', "/"),
         18 => path.replace("kubelet", "\u{212a}ubelet"),
         _ => {
-            random.pick(&[r"C:\\", r"C:\.\", r"c:\", r"C:\var\..\", "C:/"]).to_string()
+            random
+                .pick(&[r"C:\\", r"C:\.\", r"c:\", r"C:\var\..\", "C:/"])
+                .to_string()
                 + path.get(3..).unwrap_or_default()
         }
     }
 }
 
 fn swap_case(random: &mut Random, path: &str) -> String {
-    let swapped =
-        |letter: char| if random.chance(50) { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() };
+    let swapped = |letter: char| {
+        if random.chance(50) {
+            letter.to_ascii_uppercase()
+        } else {
+            letter.to_ascii_lowercase()
+        }
+    };
     path.chars().map(swapped).collect()
 }
 
@@ -56,9 +96,17 @@ fn insert_separator(random: &mut Random, path: &str, text: &str) -> String {
 
 /// Inserts a special character anywhere after the drive.
 fn insert(random: &mut Random, path: &str) -> String {
-    let places: Vec<usize> = path.char_indices().map(|(at, _)| at).filter(|at| *at >= 3).collect();
+    let places: Vec<usize> = path
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|at| *at >= 3)
+        .collect();
     // Most places would be in the path to the working directory.
-    let at = if random.chance(60) || places.is_empty() { path.len() } else { *random.pick(&places) };
+    let at = if random.chance(60) || places.is_empty() {
+        path.len()
+    } else {
+        *random.pick(&places)
+    };
     let (before, after) = path.split_at(at);
     format!("{before}{}{after}", random.pick(&CHARACTERS))
 }
@@ -66,7 +114,9 @@ fn insert(random: &mut Random, path: &str) -> String {
 /// Replaces the last component, or gives another one a name with a special meaning.
 fn replace_component(random: &mut Random, path: &str) -> String {
     match path.rsplit_once('\\') {
-        Some((parent, name)) if random.chance(50) => format!(r"{parent}\{}\{name}", random.pick(&NAMES)),
+        Some((parent, name)) if random.chance(50) => {
+            format!(r"{parent}\{}\{name}", random.pick(&NAMES))
+        }
         Some((parent, _)) => format!(r"{parent}\{}", random.pick(&NAMES)),
         None => path.to_owned(),
     }
@@ -88,8 +138,15 @@ fn lengthen(random: &mut Random, path: &str) -> String {
     let mut long = format!(r"{path}\");
     while long.encode_utf16().count() < wanted {
         // A name may have 255 units, and some file systems take 255 bytes.
-        let separator =
-            if long.rsplit('\\').next().is_some_and(|name| name.chars().count() >= 100) { r"\" } else { "" };
+        let separator = if long
+            .rsplit('\\')
+            .next()
+            .is_some_and(|name| name.chars().count() >= 100)
+        {
+            r"\"
+        } else {
+            ""
+        };
         long = format!("{long}{separator}{letter}");
     }
     long
@@ -105,13 +162,21 @@ impl Spelling {
 
     /// Returns whether the path begins with a drive and a backslash.
     fn is_absolute(&self) -> bool {
-        self.0.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && self.0.get(1..3) == Some(r":\")
+        self.0
+            .as_bytes()
+            .first()
+            .is_some_and(u8::is_ascii_alphabetic)
+            && self.0.get(1..3) == Some(r":\")
     }
 
     /// Returns the part after the drive. Some RPCs take paths without a drive, and with other
     /// separators.
     fn rest(&self) -> &str {
-        if self.is_absolute() { &self.0[3..] } else { &self.0 }
+        if self.is_absolute() {
+            &self.0[3..]
+        } else {
+            &self.0
+        }
     }
 
     fn components(&self) -> impl Iterator<Item = &str> {
@@ -126,7 +191,9 @@ impl Spelling {
 
     /// Returns the components as Windows understands them.
     fn meant(&self) -> Vec<String> {
-        let meant = self.components().filter(|component| !["", "."].contains(component));
+        let meant = self
+            .components()
+            .filter(|component| !["", "."].contains(component));
         meant.map(str::to_ascii_lowercase).collect()
     }
 
@@ -154,14 +221,22 @@ impl Spelling {
 
     /// Returns whether a name ends with characters that Win32 removes.
     pub(super) fn has_stripped_end(&self) -> bool {
-        self.components().any(|name| name != "." && name != ".." && name.ends_with(['.', ' ']))
+        self.components()
+            .any(|name| name != "." && name != ".." && name.ends_with(['.', ' ']))
     }
 
     /// Returns whether a name means a device.
     pub(super) fn has_device_name(&self) -> bool {
         self.components().any(|name| {
-            let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
-            let numbered = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+            let stem = name
+                .split('.')
+                .next()
+                .unwrap_or_default()
+                .trim_end()
+                .to_ascii_lowercase();
+            let numbered = stem
+                .strip_prefix("com")
+                .or_else(|| stem.strip_prefix("lpt"));
             ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&stem.as_str())
                 || numbered.is_some_and(|number| {
                     ["\u{b9}", "\u{b2}", "\u{b3}"].contains(&number)
@@ -172,7 +247,8 @@ impl Spelling {
 
     /// Returns whether a name has a character that only this program refuses.
     pub(super) fn has_forbidden_character(&self) -> bool {
-        self.rest().contains(|letter| matches!(letter, '<' | '>' | '\0'..='\x1f'))
+        self.rest()
+            .contains(|letter| matches!(letter, '<' | '>' | '\0'..='\x1f'))
     }
 
     /// Returns whether a name contains two dots in a row and is not `..`. The Go program refuses
@@ -190,11 +266,19 @@ impl Spelling {
     /// special.
     pub(super) fn is_acceptable(&self) -> bool {
         let text = self.0.replace('/', r"\");
-        let path = if text.starts_with('\\') && !text.starts_with(r"\\") { format!("C:{text}") } else { text };
+        let path = if text.starts_with('\\') && !text.starts_with(r"\\") {
+            format!("C:{text}")
+        } else {
+            text
+        };
         let path = Self(path);
         path.is_absolute()
             && path.0.encode_utf16().count() <= 260
-            && path.components().all(|name| name != ".." && !name.contains(['"', ':', '?', '*', '|']))
-            && !(path.has_stripped_end() || path.has_device_name() || path.has_forbidden_character())
+            && path
+                .components()
+                .all(|name| name != ".." && !name.contains(['"', ':', '?', '*', '|']))
+            && !(path.has_stripped_end()
+                || path.has_device_name()
+                || path.has_forbidden_character())
     }
 }

@@ -26,15 +26,30 @@ impl Tree {
     /// Returns the entry at a path from the drive's root. Like Windows, it ignores the case of
     /// ASCII letters.
     pub(super) fn get(&self, path: &str) -> Option<&Entry> {
-        self.0.iter().find(|(own, _)| own.eq_ignore_ascii_case(path)).map(|(_, entry)| entry)
+        self.0
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(path))
+            .map(|(_, entry)| entry)
     }
 
     /// Returns the entries that only one of two trees has, or that differ.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
         let paths: BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
-        let differing = paths.into_iter().filter(|path| self.0.get(*path) != other.0.get(*path));
-        let show = |entry: Option<&Entry>| entry.map_or_else(|| "nothing".to_owned(), |entry| format!("{entry:?}"));
-        differing.map(|path| format!("{path:?}: {}, {}", show(self.0.get(path)), show(other.0.get(path)))).collect()
+        let differing = paths
+            .into_iter()
+            .filter(|path| self.0.get(*path) != other.0.get(*path));
+        let show = |entry: Option<&Entry>| {
+            entry.map_or_else(|| "nothing".to_owned(), |entry| format!("{entry:?}"))
+        };
+        differing
+            .map(|path| {
+                format!(
+                    "{path:?}: {}, {}",
+                    show(self.0.get(path)),
+                    show(other.0.get(path))
+                )
+            })
+            .collect()
     }
 }
 
@@ -75,12 +90,16 @@ impl Drive {
                 Entry::Directory
             } else if metadata.is_file() {
                 let is_writable = !metadata.permissions().readonly();
-                Entry::File { is_writable, content: fs::read_to_string(path)? }
+                Entry::File {
+                    is_writable,
+                    content: fs::read_to_string(path)?,
+                }
             } else {
                 Entry::Link
             };
             let from_root = path.strip_prefix(&self.root).unwrap_or(path);
-            tree.0.insert(from_root.to_string_lossy().replace('/', r"\"), found);
+            tree.0
+                .insert(from_root.to_string_lossy().replace('/', r"\"), found);
         }
         Ok(())
     }
@@ -90,7 +109,12 @@ impl Drive {
     pub(super) fn create(&self, tree: &Tree) -> io::Result<()> {
         let kubelet = self.kubelet();
         fs::create_dir_all(&kubelet)?;
-        for parent in [&self.root, &self.root.join("var"), &self.root.join("var/lib"), &kubelet] {
+        for parent in [
+            &self.root,
+            &self.root.join("var"),
+            &self.root.join("var/lib"),
+            &kubelet,
+        ] {
             for path in paths_in(parent)?.difference(&self.others) {
                 if !kubelet.starts_with(path) {
                     remove(path)?;
@@ -102,7 +126,10 @@ impl Drive {
             match entry {
                 Entry::Directory => fs::create_dir_all(path)?,
                 Entry::Link => return Err(ErrorKind::Unsupported.into()),
-                Entry::File { is_writable, content } => {
+                Entry::File {
+                    is_writable,
+                    content,
+                } => {
                     fs::write(&path, content)?;
                     if !is_writable {
                         let mut permissions = fs::metadata(&path)?.permissions();
@@ -128,7 +155,9 @@ impl Drive {
 }
 
 fn paths_in(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
-    fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect()
+    fs::read_dir(directory)?
+        .map(|entry| Ok(entry?.path()))
+        .collect()
 }
 
 /// Removes a file or a directory tree. It may be missing.
@@ -138,7 +167,13 @@ fn remove(path: &Path) -> io::Result<()> {
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+    removed.or_else(|error| {
+        if error.kind() == ErrorKind::NotFound {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -155,9 +190,20 @@ mod tests {
         let drive = Drive::new(folder.path().to_owned()).expect("the drive");
         fs::create_dir_all(drive.kubelet().join("of-an-earlier-tree")).expect("a folder");
         fs::write(folder.path().join("made-by-a-call"), "").expect("a file");
-        assert!(drive.read().expect("the tree").get("made-by-a-call").is_some());
+        assert!(
+            drive
+                .read()
+                .expect("the tree")
+                .get("made-by-a-call")
+                .is_some()
+        );
         let names = ["outside", "var", r"var\lib", r"var\lib\kubelet"];
-        let tree = Tree(names.iter().map(|name| ((*name).to_owned(), Entry::Directory)).collect());
+        let tree = Tree(
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), Entry::Directory))
+                .collect(),
+        );
         drive.create(&tree).expect("the entries");
         assert_eq!(drive.read().expect("the tree"), tree);
         assert!(left.is_dir());

@@ -45,7 +45,12 @@ pub(crate) struct Disks {
 impl Disks {
     /// Returns no disks, for a system that has none, or brings its own.
     pub(crate) fn none() -> Self {
-        Self { variable: String::new(), folder: env::temp_dir(), files: Vec::new(), lock: None }
+        Self {
+            variable: String::new(),
+            folder: env::temp_dir(),
+            files: Vec::new(),
+            lock: None,
+        }
     }
 
     /// Creates a disk for each kind, and removes those of an earlier run that was ended. A disk
@@ -54,11 +59,21 @@ impl Disks {
         let folder = PathBuf::from(FOLDER);
         fs::create_dir_all(&folder)?;
         let lock = File::create(folder.join("lock"))?;
-        lock.try_lock().map_err(|error| io::Error::other(format!("another csi-proxy-selftest runs: {error}")))?;
-        let mut disks = Self { variable: String::new(), folder, files: Vec::new(), lock: Some(lock) };
+        lock.try_lock().map_err(|error| {
+            io::Error::other(format!("another csi-proxy-selftest runs: {error}"))
+        })?;
+        let mut disks = Self {
+            variable: String::new(),
+            folder,
+            files: Vec::new(),
+            lock: Some(lock),
+        };
         for file in fs::read_dir(&disks.folder)? {
             let file = file?.path();
-            if file.extension().is_some_and(|extension| extension == "vhdx") {
+            if file
+                .extension()
+                .is_some_and(|extension| extension == "vhdx")
+            {
                 drop(Vhd(file));
             }
         }
@@ -92,7 +107,13 @@ impl Drop for Disks {
     }
 }
 
-fn create_one(os: &dyn Os, folder: &Path, name: &str, size: u32, sectors: u32) -> Result<(Vhd, DiskIdentity), String> {
+fn create_one(
+    os: &dyn Os,
+    folder: &Path,
+    name: &str,
+    size: u32,
+    sectors: u32,
+) -> Result<(Vhd, DiskIdentity), String> {
     let others = DiskIdentity::all(os);
     let file = Vhd::create(folder, &name.to_lowercase(), size, sectors)?;
     let number = file.number()?;
@@ -101,11 +122,18 @@ fn create_one(os: &dyn Os, folder: &Path, name: &str, size: u32, sectors: u32) -
 
 /// Returns the identity of the disk with a number, if it is a disk of this program: no disk had its
 /// number or its identity before, it has the size in MiB, and consists of a file.
-fn proven(os: &dyn Os, number: u32, size: u32, others: &[(u32, DiskIdentity)]) -> Result<DiskIdentity, String> {
+fn proven(
+    os: &dyn Os,
+    number: u32,
+    size: u32,
+    others: &[(u32, DiskIdentity)],
+) -> Result<DiskIdentity, String> {
     let mut own = DiskIdentity::all(os);
     own.retain(|(found, identity)| {
         *found == number
-            && others.iter().all(|(other, of_other)| other != found && of_other != identity)
+            && others
+                .iter()
+                .all(|(other, of_other)| other != found && of_other != identity)
             && identity.bus == BusType::FILE_BACKED_VIRTUAL.0
             && identity.size == i64::from(size) << 20
     });
@@ -124,13 +152,20 @@ mod tests {
     fn the_facts_know_each_kind_of_disk() {
         let local = include_str!("../../facts/src/local.rs");
         for (kind, _) in KINDS {
-            assert!(local.contains(&format!("`{kind}`")), "verify/facts/src/local.rs does not name {kind}");
+            assert!(
+                local.contains(&format!("`{kind}`")),
+                "verify/facts/src/local.rs does not name {kind}"
+            );
         }
     }
 
     #[test]
     fn a_disk_is_own_only_if_it_is_new_and_consists_of_a_file_of_the_size() {
-        let sim = os_sim::node().disk(4097 << 20).bus(BusType::FILE_BACKED_VIRTUAL).disk(4097 << 20).build();
+        let sim = os_sim::node()
+            .disk(4097 << 20)
+            .bus(BusType::FILE_BACKED_VIRTUAL)
+            .disk(4097 << 20)
+            .build();
         let os = &*sim.process();
         let all = DiskIdentity::all(os);
         let others = [0, 2].map(|number| all[number].clone());

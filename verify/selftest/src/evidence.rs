@@ -43,10 +43,13 @@ pub struct Evidence {
 impl Evidence {
     /// Creates an evidence without results about a system.
     pub fn new(system: &str, os: &dyn Os) -> Self {
-        let read = |value: &str| os.registry_text(&U16String::from_str(KEY), &U16String::from_str(value));
-        let text = |value: &str| read(value).map_or("unknown".to_owned(), |text| text.to_string_lossy());
+        let read =
+            |value: &str| os.registry_text(&U16String::from_str(KEY), &U16String::from_str(value));
+        let text =
+            |value: &str| read(value).map_or("unknown".to_owned(), |text| text.to_string_lossy());
         Self {
-            version: option_env!("CSI_PROXY_COMMIT").map_or(VERSION.to_owned(), |commit| format!("{VERSION}+{commit}")),
+            version: option_env!("CSI_PROXY_COMMIT")
+                .map_or(VERSION.to_owned(), |commit| format!("{VERSION}+{commit}")),
             system: system.to_owned(),
             build: text("CurrentBuildNumber"),
             edition: text("EditionID"),
@@ -58,10 +61,18 @@ impl Evidence {
     /// Adds what a check printed: the fallbacks that it used, and in the last line its outcome.
     pub fn add(&mut self, id: &str, printed: &str) {
         let outcome = printed.lines().last().unwrap_or_default();
-        self.fallbacks.extend(printed.lines().filter_map(|line| line.strip_prefix("fallback ")).map(str::to_owned));
+        self.fallbacks.extend(
+            printed
+                .lines()
+                .filter_map(|line| line.strip_prefix("fallback "))
+                .map(str::to_owned),
+        );
         match outcome.split_once(": ") {
             Some(("missing" | "differs", what)) => {
-                self.not_run.entry(what.to_owned()).or_default().insert(id.to_owned());
+                self.not_run
+                    .entry(what.to_owned())
+                    .or_default()
+                    .insert(id.to_owned());
             }
             Some(("FAILS", why)) => {
                 self.fails.insert(id.to_owned(), anonymous(why));
@@ -70,7 +81,8 @@ impl Evidence {
                 self.holds.insert(id.to_owned());
             }
             _ => {
-                self.fails.insert(id.to_owned(), "printed no outcome".to_owned());
+                self.fails
+                    .insert(id.to_owned(), "printed no outcome".to_owned());
             }
         }
     }
@@ -82,10 +94,21 @@ fn anonymous(why: &str) -> String {
     if why.starts_with("the check ") {
         return why.to_owned();
     }
-    let words: Vec<&str> = why.split(|c: char| !(c.is_ascii_alphanumeric() || ['_', '.', ':'].contains(&c))).collect();
-    let place = words.first().map(|place| place.trim_end_matches(':')).filter(|place| place.contains(".rs:"));
-    let codes = words.windows(2).filter(|pair| pair[0] == "OsError" || OsError::named(pair[1]).is_some());
-    place.into_iter().chain(codes.map(|pair| pair[1])).collect::<Vec<_>>().join(" ")
+    let words: Vec<&str> = why
+        .split(|c: char| !(c.is_ascii_alphanumeric() || ['_', '.', ':'].contains(&c)))
+        .collect();
+    let place = words
+        .first()
+        .map(|place| place.trim_end_matches(':'))
+        .filter(|place| place.contains(".rs:"));
+    let codes = words
+        .windows(2)
+        .filter(|pair| pair[0] == "OsError" || OsError::named(pair[1]).is_some());
+    place
+        .into_iter()
+        .chain(codes.map(|pair| pair[1]))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -99,8 +122,14 @@ mod tests {
                 r#"disk.rs:120: assertion failed left: Err(ACCESS_DENIED) right: Ok("SN-4711") on FILESERVER1"#,
                 "disk.rs:120 ACCESS_DENIED",
             ),
-            (r"open.rs:7: Err(OsError(0x57)) at C:\Users\anna: [83, 78]", "open.rs:7 0x57"),
-            ("the check did not end within 120 s", "the check did not end within 120 s"),
+            (
+                r"open.rs:7: Err(OsError(0x57)) at C:\Users\anna: [83, 78]",
+                "open.rs:7 0x57",
+            ),
+            (
+                "the check did not end within 120 s",
+                "the check did not end within 120 s",
+            ),
             ("SECRET", ""),
         ] {
             assert_eq!(anonymous(why), kept);

@@ -17,7 +17,10 @@ use selftest::{ACCEPTANCE, Evidence, report};
 use disks::Disks;
 
 #[derive(Parser)]
-#[command(about = "Proves on this machine what csi-proxy depends on", args_conflicts_with_subcommands = true)]
+#[command(
+    about = "Proves on this machine what csi-proxy depends on",
+    args_conflicts_with_subcommands = true
+)]
 struct Flags {
     /// Create virtual disks in C:\Program Files\csi-proxy-selftest, overwrite them and remove them
     #[arg(long)]
@@ -74,23 +77,51 @@ fn main() -> io::Result<ExitCode> {
     facts::end_children_with_this_process()?;
     checks.retain(|check| check.id.starts_with(&flags.only));
     let begun = Instant::now();
-    let node = local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
+    let node =
+        local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     let mut evidence = Evidence::new(&format!("{:?}", node.system()), node.os());
     // Wine has no disks, and a simulated node brings its own.
-    let disks = if node.system() == System::Windows { Disks::create(node.os())? } else { Disks::none() };
+    let disks = if node.system() == System::Windows {
+        Disks::create(node.os())?
+    } else {
+        Disks::none()
+    };
     if let Some(Other::CreateDisksFor { command }) = flags.other {
-        let status = Command::new(&command[0]).args(&command[1..]).env(facts::DISKS, &disks.variable).status()?;
-        return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        let status = Command::new(&command[0])
+            .args(&command[1..])
+            .env(facts::DISKS, &disks.variable)
+            .status()?;
+        return Ok(if status.success() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
     }
     let left = Duration::from_mins(flags.minutes).saturating_sub(begun.elapsed());
-    facts::check_each(&checks, &disks.variable, &disks.folder, left, |id, printed| {
-        println!("{id}: {printed}");
-        evidence.add(id, printed);
-    })?;
+    facts::check_each(
+        &checks,
+        &disks.variable,
+        &disks.folder,
+        left,
+        |id, printed| {
+            println!("{id}: {printed}");
+            evidence.add(id, printed);
+        },
+    )?;
     drop(disks);
     evidence.seconds = begun.elapsed().as_secs();
-    fs::write(flags.output.join("selftest.json"), serde_json::to_string_pretty(&evidence)? + "\n")?;
+    fs::write(
+        flags.output.join("selftest.json"),
+        serde_json::to_string_pretty(&evidence)? + "\n",
+    )?;
     fs::write(flags.output.join("selftest.md"), report(&evidence))?;
-    println!("{}\nselftest.json names no machine, disk or account. Please attach it to an issue.", report(&evidence));
-    Ok(if evidence.fails.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!(
+        "{}\nselftest.json names no machine, disk or account. Please attach it to an issue.",
+        report(&evidence)
+    );
+    Ok(if evidence.fails.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

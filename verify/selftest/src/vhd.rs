@@ -17,14 +17,25 @@ pub(crate) struct Vhd(pub(crate) PathBuf);
 
 impl Vhd {
     /// Creates the file `<name>.vhdx` in a folder, of a size in MiB, and attaches it.
-    pub(crate) fn create(folder: &Path, name: &str, size: u32, sectors: u32) -> Result<Self, String> {
+    pub(crate) fn create(
+        folder: &Path,
+        name: &str,
+        size: u32,
+        sectors: u32,
+    ) -> Result<Self, String> {
         let vhd = Self(folder.join(format!("{name}.vhdx")));
         let path = vhd.0.display();
         if sectors == 512 {
-            vhd.diskpart(&format!("create vdisk file=\"{path}\" maximum={size} type=expandable\n"))?;
+            vhd.diskpart(&format!(
+                "create vdisk file=\"{path}\" maximum={size} type=expandable\n"
+            ))?;
         } else {
-            let new = format!("New-VHD -Path '{path}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes {sectors}");
-            vhd.powershell(&format!("$ErrorActionPreference = 'Stop'; {new} | Out-Null"))?;
+            let new = format!(
+                "New-VHD -Path '{path}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes {sectors}"
+            );
+            vhd.powershell(&format!(
+                "$ErrorActionPreference = 'Stop'; {new} | Out-Null"
+            ))?;
         }
         vhd.diskpart(&format!("select vdisk file=\"{path}\"\nattach vdisk\n"))?;
         Ok(vhd)
@@ -32,8 +43,14 @@ impl Vhd {
 
     /// Returns the number of the attached disk.
     pub(crate) fn number(&self) -> Result<u32, String> {
-        let answer = self.powershell(&format!("(Get-DiskImage -ImagePath '{}').Number", self.0.display()))?;
-        answer.trim().parse().map_err(|_| format!("Get-DiskImage returned {answer}"))
+        let answer = self.powershell(&format!(
+            "(Get-DiskImage -ImagePath '{}').Number",
+            self.0.display()
+        ))?;
+        answer
+            .trim()
+            .parse()
+            .map_err(|_| format!("Get-DiskImage returned {answer}"))
     }
 
     fn diskpart(&self, script: &str) -> Result<(), String> {
@@ -43,17 +60,27 @@ impl Vhd {
     /// Runs a line of PowerShell and returns its output.
     fn powershell(&self, line: &str) -> Result<String, String> {
         let mut powershell = Command::new("powershell");
-        output_of(powershell.args(["-NoProfile", "-Command", line]), &self.0.with_extension("log"))
-            .map_err(|error| format!("{line}: {error}"))
+        output_of(
+            powershell.args(["-NoProfile", "-Command", line]),
+            &self.0.with_extension("log"),
+        )
+        .map_err(|error| format!("{line}: {error}"))
     }
 }
 
 impl Drop for Vhd {
     fn drop(&mut self) {
-        let detached = self.diskpart(&format!("select vdisk file=\"{}\"\ndetach vdisk noerr\n", self.0.display()));
+        let detached = self.diskpart(&format!(
+            "select vdisk file=\"{}\"\ndetach vdisk noerr\n",
+            self.0.display()
+        ));
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                eprintln!("cannot remove {}: {error}, {}", self.0.display(), detached.err().unwrap_or_default());
+                eprintln!(
+                    "cannot remove {}: {error}, {}",
+                    self.0.display(),
+                    detached.err().unwrap_or_default()
+                );
             }
             _ => {}
         }

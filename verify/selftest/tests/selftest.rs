@@ -10,8 +10,16 @@ use selftest::Evidence;
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_csi-proxy-selftest"));
     // The disk of an earlier run, which must not be used.
-    program.env("CSI_PROXY_FACTS_DISKS", "DISK_RAW\tC:\\disk.vhdx\tDiskIdentity");
-    program.arg("--output").arg(folder).args(arguments).output().expect("the program runs")
+    program.env(
+        "CSI_PROXY_FACTS_DISKS",
+        "DISK_RAW\tC:\\disk.vhdx\tDiskIdentity",
+    );
+    program
+        .arg("--output")
+        .arg(folder)
+        .args(arguments)
+        .output()
+        .expect("the program runs")
 }
 
 fn evidence(folder: &Path) -> Evidence {
@@ -32,14 +40,24 @@ fn nothing_happens_without_the_flag() {
 fn the_acceptance_holds_without_a_fallback() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = run(folder.path(), &["--create-disks", "--only=ACCEPTANCE"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     let evidence = evidence(folder.path());
     let expected = if evidence.system == "Simulator" { 3 } else { 0 };
     assert_eq!(evidence.holds.len(), expected);
-    assert_eq!(evidence.not_run.values().map(BTreeSet::len).sum::<usize>(), 3 - expected);
+    assert_eq!(
+        evidence.not_run.values().map(BTreeSet::len).sum::<usize>(),
+        3 - expected
+    );
     assert!(evidence.fallbacks.is_empty(), "{:?}", evidence.fallbacks);
     let page = fs::read_to_string(folder.path().join("selftest.md")).expect("selftest.md");
-    assert!(page.starts_with("# What is proven on ") && page.contains("ACCEPTANCE-DISK"), "{page}");
+    assert!(
+        page.starts_with("# What is proven on ") && page.contains("ACCEPTANCE-DISK"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -63,6 +81,9 @@ fn facts_are_checked_each_in_a_process_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     run(folder.path(), &["--create-disks", "--only=FILE-OPEN-0"]);
     let evidence = evidence(folder.path());
-    assert!(evidence.holds.contains("FILE-OPEN-01") && evidence.fails.is_empty(), "{evidence:?}");
+    assert!(
+        evidence.holds.contains("FILE-OPEN-01") && evidence.fails.is_empty(),
+        "{evidence:?}"
+    );
     assert_eq!(evidence.system == "Wine", evidence.build != "unknown");
 }

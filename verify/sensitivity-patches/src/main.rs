@@ -20,7 +20,10 @@ use tree_copy::TreeCopy;
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let copy = TreeCopy::create()?;
     let patches = patch::all()?;
-    let all_cases: Vec<String> = patches.iter().flat_map(|patch| patch.cases.clone()).collect();
+    let all_cases: Vec<String> = patches
+        .iter()
+        .flat_map(|patch| patch.cases.clone())
+        .collect();
     let mut failed = 0;
     let mut fail = |name: &str, reason: &str| {
         failed += 1;
@@ -38,8 +41,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             Err(reason) => fail(&patch.name, &reason.to_string()),
         }
     }
-    println!("\n{} passed, {failed} failed, 0 skipped", patches.len() + 1 - failed);
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!(
+        "\n{} passed, {failed} failed, 0 skipped",
+        patches.len() + 1 - failed
+    );
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Returns which test or operations detect a patch, or why none does.
@@ -52,7 +62,9 @@ fn detect(copy: &TreeCopy, patch: &Patch) -> Result<String, Box<dyn Error>> {
     }
     let failing = copy.prove(&patch.cases)?;
     match patch.operations.iter().find(|name| !failing.contains(name)) {
-        Some(missing) => Err(format!("{missing} does not fail, only: {}", failing.join(", ")).into()),
+        Some(missing) => {
+            Err(format!("{missing} does not fail, only: {}", failing.join(", ")).into())
+        }
         None => Ok(failing.join(", ")),
     }
 }

@@ -22,10 +22,16 @@ pub(crate) fn all() -> io::Result<Vec<Patch>> {
     let mut patches = Vec::new();
     for entry in fs::read_dir(folder())? {
         let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "patch") {
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "patch")
+        {
             continue;
         }
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         patches.push(Patch::parse(&name, &fs::read_to_string(&path)?));
     }
     patches.sort_by(|a, b| a.name.cmp(&b.name));
@@ -39,9 +45,16 @@ pub(crate) fn folder() -> PathBuf {
 
 impl Patch {
     pub(crate) fn parse(name: &str, text: &str) -> Self {
-        let mut patch = Self { name: name.to_owned(), ..Self::default() };
+        let mut patch = Self {
+            name: name.to_owned(),
+            ..Self::default()
+        };
         let mut rule: Vec<&str> = Vec::new();
-        for line in text.lines().take_while(|line| !line.starts_with("diff ")).filter(|line| !line.is_empty()) {
+        for line in text
+            .lines()
+            .take_while(|line| !line.starts_with("diff "))
+            .filter(|line| !line.is_empty())
+        {
             match line.split_once(": ") {
                 Some(("Case", case)) => patch.cases.push(case.to_owned()),
                 Some(("Fails", operation)) => patch.operations.push(operation.to_owned()),
@@ -58,9 +71,16 @@ impl Patch {
 /// Returns the operations that fail, from the table that `prove` prints: an operation in the first
 /// column, the number of its failures in the last.
 pub(crate) fn failing(output: &str) -> Vec<String> {
-    let table = output.lines().skip_while(|line| !line.starts_with("operation ")).skip(1);
-    let rows = table.take_while(|line| !line.starts_with("all ")).filter(|row| !row.ends_with(" 0"));
-    rows.filter_map(|row| row.split_whitespace().next()).map(str::to_owned).collect()
+    let table = output
+        .lines()
+        .skip_while(|line| !line.starts_with("operation "))
+        .skip(1);
+    let rows = table
+        .take_while(|line| !line.starts_with("all "))
+        .filter(|row| !row.ends_with(" 0"));
+    rows.filter_map(|row| row.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -73,7 +93,11 @@ mod tests {
         let patch = Patch::parse("a.patch", text);
         assert_eq!(
             (patch.rule.as_str(), patch.cases, patch.operations),
-            ("A lock is removed.", vec!["Rmdir/".to_owned()], vec!["Rmdir".to_owned()])
+            (
+                "A lock is removed.",
+                vec!["Rmdir/".to_owned()],
+                vec!["Rmdir".to_owned()]
+            )
         );
     }
 
@@ -82,7 +106,10 @@ mod tests {
         for patch in all().expect("the patches") {
             let by_prove = !patch.cases.is_empty() && !patch.operations.is_empty();
             let by_test = !patch.test.is_empty() && !patch.says.is_empty();
-            assert!(patch.rule.ends_with('.') && by_prove != by_test, "{patch:?}");
+            assert!(
+                patch.rule.ends_with('.') && by_prove != by_test,
+                "{patch:?}"
+            );
         }
     }
 

@@ -13,8 +13,10 @@ fn source_tree() -> PathBuf {
 
 /// The folder of everything that cargo builds.
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| source_tree().join("target"), |folder| source_tree().join(folder))
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || source_tree().join("target"),
+        |folder| source_tree().join(folder),
+    )
 }
 
 /// Returns a command for cargo in a folder.
@@ -48,7 +50,11 @@ impl TreeCopy {
             let clone = ["clone", "--quiet", "--shared", "--no-checkout", "."];
             output(git(&source_tree()).args(clone).arg(&root))?;
         }
-        let copy = Self { root, target, commit };
+        let copy = Self {
+            root,
+            target,
+            commit,
+        };
         copy.reset()?;
         Ok(copy)
     }
@@ -61,16 +67,26 @@ impl TreeCopy {
 
     /// Applies a patch.
     pub(crate) fn apply(&self, patch: &Patch) -> Result<(), Box<dyn Error>> {
-        output(git(&self.root).args(["apply", "--whitespace=nowarn"]).arg(folder().join(&patch.name))).map(drop)
+        output(
+            git(&self.root)
+                .args(["apply", "--whitespace=nowarn"])
+                .arg(folder().join(&patch.name)),
+        )
+        .map(drop)
     }
 
     /// Runs the `cargo test` that a patch names, which must fail as the patch says.
     pub(crate) fn test(&self, patch: &Patch) -> Result<(), Box<dyn Error>> {
         let mut test = cargo(&self.root);
-        test.args(["test", "--quiet", "--locked"]).args(patch.test.split_whitespace());
+        test.args(["test", "--quiet", "--locked"])
+            .args(patch.test.split_whitespace());
         test.env("CARGO_TARGET_DIR", self.target.join("tests"));
         println!("$ cargo test {}", patch.test);
-        let Output { status, stdout, stderr } = test.output()?;
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = test.output()?;
         let printed = [stdout, stderr].concat();
         let printed = String::from_utf8_lossy(&printed);
         if !status.success() && printed.contains(&patch.says) {
@@ -82,28 +98,55 @@ impl TreeCopy {
     /// Builds the simulation tests, runs these cases, and returns the operations that fail.
     pub(crate) fn prove(&self, cases: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
         let mut build = cargo(&self.root);
-        build.args(["build", "--quiet", "--locked", "--release", "--package", "csi-proxy-simtest", "--bin", "prove"]);
+        build.args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--release",
+            "--package",
+            "csi-proxy-simtest",
+            "--bin",
+            "prove",
+        ]);
         // Building takes longer than running, so optimise a little and not fully.
-        build.args(["--config", "profile.release.lto='off'", "--config", "profile.release.opt-level=1"]);
+        build.args([
+            "--config",
+            "profile.release.lto='off'",
+            "--config",
+            "profile.release.opt-level=1",
+        ]);
         // A patch can leave an item unused. Those warnings are printed only if the build fails.
         output(build.env("CARGO_TARGET_DIR", &self.target))?;
         let program = format!("prove{}", std::env::consts::EXE_SUFFIX);
         let mut prove = Command::new(self.target.join("release").join(program));
-        prove.args(["--seeds", "0", "--show", "1"]).args(cases.iter().flat_map(|case| ["--case", case]));
+        prove
+            .args(["--seeds", "0", "--show", "1"])
+            .args(cases.iter().flat_map(|case| ["--case", case]));
         let Output { status, stdout, .. } = prove.output()?;
         let failing = failing(&String::from_utf8_lossy(&stdout));
         match (status.code(), failing.is_empty()) {
             (Some(0), true) | (Some(1), false) => Ok(failing),
-            _ => Err(format!("`prove` ended with {status}, and these operations fail: {failing:?}").into()),
+            _ => Err(format!(
+                "`prove` ended with {status}, and these operations fail: {failing:?}"
+            )
+            .into()),
         }
     }
 }
 
 /// Runs a command, which must succeed, and returns its output without the final newline.
 fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
-    let Output { status, stdout, stderr } = command.output()?;
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output()?;
     if !status.success() {
-        return Err(format!("{command:?} ended with {status}:\n{}", String::from_utf8_lossy(&stderr)).into());
+        return Err(format!(
+            "{command:?} ended with {status}:\n{}",
+            String::from_utf8_lossy(&stderr)
+        )
+        .into());
     }
     Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
 }

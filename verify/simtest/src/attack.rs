@@ -81,9 +81,17 @@ const TARGETS: [LinkTarget; 8] = [
 impl Attack {
     /// Returns every attack on any of `components`.
     pub fn all(components: &[&'static str]) -> Vec<Self> {
-        let mut acts = vec![Act::Remove, Act::Rename, Act::CreateDirectory, Act::CreateFile];
+        let mut acts = vec![
+            Act::Remove,
+            Act::Rename,
+            Act::CreateDirectory,
+            Act::CreateFile,
+        ];
         acts.extend([Oplock::Exclusive, Oplock::Handle].map(Act::HoldOplock));
-        acts.push(Act::CreateLink(LinkKind::Symlink, LinkTarget::Directory(r"C:\gone")));
+        acts.push(Act::CreateLink(
+            LinkKind::Symlink,
+            LinkTarget::Directory(r"C:\gone"),
+        ));
         for target in TARGETS {
             acts.extend([
                 Act::ReplaceWithLink(LinkKind::Junction, target),
@@ -94,15 +102,36 @@ impl Attack {
         // Operations treat junctions and symbolic links alike, so one target is enough for the
         // latter.
         let full = LinkTarget::Directory(r"C:\outside");
-        acts.extend([Act::ReplaceWithLink(LinkKind::Symlink, full), Act::CreateLink(LinkKind::Symlink, full)]);
+        acts.extend([
+            Act::ReplaceWithLink(LinkKind::Symlink, full),
+            Act::CreateLink(LinkKind::Symlink, full),
+        ]);
         let mut all = Vec::new();
         for component in components {
             for act in &acts {
-                let plain = Self { component, act: *act, reverted: false, held_open: false };
+                let plain = Self {
+                    component,
+                    act: *act,
+                    reverted: false,
+                    held_open: false,
+                };
                 all.push(plain);
                 if matches!(act, Act::ReplaceWithLink(..)) {
-                    let reverted = Self { reverted: true, ..plain };
-                    all.extend([reverted, Self { held_open: true, ..plain }, Self { held_open: true, ..reverted }]);
+                    let reverted = Self {
+                        reverted: true,
+                        ..plain
+                    };
+                    all.extend([
+                        reverted,
+                        Self {
+                            held_open: true,
+                            ..plain
+                        },
+                        Self {
+                            held_open: true,
+                            ..reverted
+                        },
+                    ]);
                 }
             }
         }
@@ -121,13 +150,22 @@ impl Attack {
     /// Opens what the attacker holds open from the start.
     pub fn open_held(&self, sim: &Sim) -> Option<Box<dyn Handle>> {
         let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
-        self.held_open.then(|| sim.open(&NtPath::from_win32(&U16String::from_str(&self.path())), &how).ok()).flatten()
+        self.held_open
+            .then(|| {
+                sim.open(
+                    &NtPath::from_win32(&U16String::from_str(&self.path())),
+                    &how,
+                )
+                .ok()
+            })
+            .flatten()
     }
 
     /// Returns the probes that make the change before the call number `nth`.
     pub fn probes(self, sim: &Sim, nth: u64) -> Vec<Arc<dyn Probe>> {
         let (at, after) = (sim.clone(), sim.clone());
-        let mut probes: Vec<Arc<dyn Probe>> = vec![Arc::new(Race::before(nth, move || self.act(&at)))];
+        let mut probes: Vec<Arc<dyn Probe>> =
+            vec![Arc::new(Race::before(nth, move || self.act(&at)))];
         if self.reverted {
             probes.push(Arc::new(Race::before(nth + 1, move || self.revert(&after))));
         }
@@ -141,13 +179,15 @@ impl Attack {
             return;
         }
         let _ = match self.act {
-            Act::ReplaceWithLink(kind, target) => {
-                external.rename(&path, &self.renamed()).and_then(|()| create_link(sim, &path, kind, target))
-            }
+            Act::ReplaceWithLink(kind, target) => external
+                .rename(&path, &self.renamed())
+                .and_then(|()| create_link(sim, &path, kind, target)),
             Act::ConvertToJunction(target) if external.exists(&path) => {
                 create_link(sim, &path, LinkKind::Junction, target)
             }
-            Act::CreateLink(kind, target) if !external.exists(&path) => create_link(sim, &path, kind, target),
+            Act::CreateLink(kind, target) if !external.exists(&path) => {
+                create_link(sim, &path, kind, target)
+            }
             Act::Remove => external.remove_all(&path),
             Act::Rename => external.rename(&path, &self.renamed()),
             Act::CreateDirectory => external.mkdir(&path),
@@ -164,15 +204,21 @@ impl Attack {
         let foreign = [volume(sim, 0).to_string(), volume(sim, 2).to_string()];
         let leads_out = |ancestor: &str| {
             let target = sim.external().read_link(&format!(r"{KUBELET}\{ancestor}"));
-            target.is_ok_and(|target| !target.starts_with(r"\\?\Volume{") || foreign.contains(&target))
+            target.is_ok_and(|target| {
+                !target.starts_with(r"\\?\Volume{") || foreign.contains(&target)
+            })
         };
-        self.component.match_indices('\\').any(|(end, _)| leads_out(&self.component[..end]))
+        self.component
+            .match_indices('\\')
+            .any(|(end, _)| leads_out(&self.component[..end]))
     }
 
     fn revert(&self, sim: &Sim) {
         let (external, path) = (sim.external(), self.path());
         if external.exists(&self.renamed()) && external.is_link(&path) {
-            let _ = external.remove_all(&path).and_then(|()| external.rename(&self.renamed(), &path));
+            let _ = external
+                .remove_all(&path)
+                .and_then(|()| external.rename(&self.renamed(), &path));
         }
     }
 }

@@ -9,13 +9,22 @@ use os::OsError;
 /// Primitives with their errors.
 type Table = Vec<(&'static str, Vec<OsError>)>;
 
-static FAILURES: LazyLock<Table> = LazyLock::new(|| table(include_str!("error_codes/failures.txt")));
-static INFORMATION: LazyLock<Table> = LazyLock::new(|| table(include_str!("error_codes/information.txt")));
+static FAILURES: LazyLock<Table> =
+    LazyLock::new(|| table(include_str!("error_codes/failures.txt")));
+static INFORMATION: LazyLock<Table> =
+    LazyLock::new(|| table(include_str!("error_codes/information.txt")));
 
 /// Returns the errors that `call` is made to fail with.
 pub fn errors_of(call: &Call) -> &'static [OsError] {
     let is_on_server = call.primitive == "open" && call.object.contains(r"\UNC\");
-    errors_in(&FAILURES, if is_on_server { "open UNC" } else { &call.primitive })
+    errors_in(
+        &FAILURES,
+        if is_on_server {
+            "open UNC"
+        } else {
+            &call.primitive
+        },
+    )
 }
 
 /// A Win32 error code that no document names.
@@ -27,13 +36,19 @@ pub const UNSEEN_RETURN: u32 = 48_999;
 
 /// Returns an error of `call` that nobody has seen.
 pub fn unseen_error_of(call: &Call) -> OsError {
-    if call.primitive.starts_with("wmi ") { UNSEEN_HRESULT } else { UNSEEN }
+    if call.primitive.starts_with("wmi ") {
+        UNSEEN_HRESULT
+    } else {
+        UNSEEN
+    }
 }
 
 /// Returns the return values that a WMI method is made to answer with: those that its class
 /// documents.
 pub fn returns_of(call: &Call) -> &'static [u32] {
-    let Some(method) = call.primitive.strip_prefix("wmi call ") else { return &[] };
+    let Some(method) = call.primitive.strip_prefix("wmi call ") else {
+        return &[];
+    };
     if method.starts_with("MSFT_Smb") {
         // Win32: access denied, not found on the network, logon failures, another user's session.
         return &[5, 53, 67, 86, 1219, 1326];
@@ -45,7 +60,9 @@ pub fn returns_of(call: &Call) -> &'static [u32] {
     // Not supported, timeout, failed, invalid parameter, in use, access denied, stale cache, not
     // initialized, already initialized, offline, too small, clustered, access path not assigned,
     // volume read-only.
-    &[1, 3, 4, 5, 6, 40001, 40003, 41000, 41001, 41003, 41014, 41018, 42002, 43006]
+    &[
+        1, 3, 4, 5, 6, 40001, 40003, 41000, 41001, 41003, 41014, 41018, 42002, 43006,
+    ]
 }
 
 /// Returns whether `code` can be information for the caller of `call`. Any other code is a failure,
@@ -67,8 +84,14 @@ fn table(text: &'static str) -> Table {
         if let Some(primitive) = line.strip_suffix(':') {
             table.push((primitive, Vec::new()));
         } else {
-            let errors = line.split_whitespace().map(|name| OsError::named(name).expect("the name of an error"));
-            table.last_mut().expect("a primitive precedes its errors").1.extend(errors);
+            let errors = line
+                .split_whitespace()
+                .map(|name| OsError::named(name).expect("the name of an error"));
+            table
+                .last_mut()
+                .expect("a primitive precedes its errors")
+                .1
+                .extend(errors);
         }
     }
     table
@@ -76,5 +99,8 @@ fn table(text: &'static str) -> Table {
 
 /// Returns the errors of the first row that matches a primitive.
 fn errors_in(table: &'static Table, primitive: &str) -> &'static [OsError] {
-    table.iter().find(|(pattern, _)| matches(pattern, primitive)).map_or(&[], |(_, errors)| errors)
+    table
+        .iter()
+        .find(|(pattern, _)| matches(pattern, primitive))
+        .map_or(&[], |(_, errors)| errors)
 }

@@ -43,7 +43,9 @@ impl InjectedFault {
     fn code(self) -> Option<u32> {
         match self {
             Self::Once(FaultAction::Fail(OsError(code)) | FaultAction::Return(code), _)
-            | Self::Each(FaultAction::Fail(OsError(code)) | FaultAction::Return(code)) => Some(code),
+            | Self::Each(FaultAction::Fail(OsError(code)) | FaultAction::Return(code)) => {
+                Some(code)
+            }
             _ => None,
         }
     }
@@ -97,7 +99,8 @@ impl ReferenceRun {
         let calls: Vec<Call> = records.into_iter().map(|record| record.call).collect();
         let mut violations = check_answer(&*request, &first, None);
         let unknown = calls.iter().filter(|call| !call.is_known_change());
-        violations.extend(unknown.map(|call| format!("the table of changes lacks {}", call.primitive)));
+        violations
+            .extend(unknown.map(|call| format!("the table of changes lacks {}", call.primitive)));
         if scenario.spec.denied && !first.is_denied() {
             violations.push(format!("it must be denied, and answered {first}"));
         }
@@ -109,7 +112,12 @@ impl ReferenceRun {
         let end = sim.snapshot();
         let second = request_until_settled(&sim, &*request, &node);
         violations.extend(check_answer(&*request, &second, None));
-        if matches!(second, Answer::Succeeded(_)) && scenario.spec.postcondition.is_some_and(|holds| !holds(&sim)) {
+        if matches!(second, Answer::Succeeded(_))
+            && scenario
+                .spec
+                .postcondition
+                .is_some_and(|holds| !holds(&sim))
+        {
             violations.push("it succeeded, but its postcondition does not hold".to_owned());
         }
         let changed = end.difference(&sim.snapshot());
@@ -119,7 +127,13 @@ impl ReferenceRun {
         violations.extend(baseline.check(&sim, scenario.spec.changes, None));
         violations.extend(check_nothing_held(&sim, &node));
         if violations.is_empty() {
-            Ok(Self { calls, flushes, answers: [first, second], takes_long, end })
+            Ok(Self {
+                calls,
+                flushes,
+                answers: [first, second],
+                takes_long,
+                end,
+            })
         } else {
             Err(violations)
         }
@@ -127,17 +141,27 @@ impl ReferenceRun {
 
     /// Returns the faults for the call number `nth`.
     pub fn faults(&self, scenario: &Scenario, nth: usize) -> Vec<InjectedFault> {
-        let Some(call) = self.calls.get(nth) else { return Vec::new() };
+        let Some(call) = self.calls.get(nth) else {
+            return Vec::new();
+        };
         let delay = FaultAction::Delay(BEYOND_TIMEOUTS);
-        let mut faults = vec![InjectedFault::Once(delay, When::Before), InjectedFault::Once(delay, When::After)];
+        let mut faults = vec![
+            InjectedFault::Once(delay, When::Before),
+            InjectedFault::Once(delay, When::After),
+        ];
         let unseen = FaultAction::Fail(unseen_error_of(call));
         for when in [When::Before, When::After] {
             let errors = errors_of(call).iter().map(|code| FaultAction::Fail(*code));
-            let returns = returns_of(call).iter().map(|code| FaultAction::Return(*code));
+            let returns = returns_of(call)
+                .iter()
+                .map(|code| FaultAction::Return(*code));
             let actions = errors.chain(returns).chain([unseen, FaultAction::Die]);
             faults.extend(actions.map(|action| InjectedFault::Once(action, when)));
         }
-        if self.calls[..nth].iter().all(|earlier| earlier.primitive != call.primitive) {
+        if self.calls[..nth]
+            .iter()
+            .all(|earlier| earlier.primitive != call.primitive)
+        {
             faults.push(InjectedFault::Each(unseen));
         }
         if call.primitive.starts_with("wmi call") {
@@ -145,7 +169,8 @@ impl ReferenceRun {
             let returns = returns_of(call).iter().chain([&UNSEEN_RETURN]);
             faults.extend(returns.map(|code| InjectedFault::Each(FaultAction::Return(*code))));
             let unseen = FaultAction::Return(UNSEEN_RETURN);
-            faults.extend([When::Before, When::After].map(|when| InjectedFault::Once(unseen, when)));
+            faults
+                .extend([When::Before, When::After].map(|when| InjectedFault::Once(unseen, when)));
         }
         if scenario.spec.disk.is_some() {
             faults.push(InjectedFault::RemoveDisk);
@@ -173,7 +198,12 @@ fn request_until_settled(sim: &Sim, request: &dyn Request, node: &Node) -> Answe
 }
 
 /// Runs one case and returns the violations.
-pub fn run(scenario: &Scenario, reference: &ReferenceRun, nth: usize, fault: InjectedFault) -> Vec<String> {
+pub fn run(
+    scenario: &Scenario,
+    reference: &ReferenceRun,
+    nth: usize,
+    fault: InjectedFault,
+) -> Vec<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let case = Case {
@@ -210,14 +240,23 @@ impl Case<'_> {
             drop(node);
             node = started(self.sim.process(), config());
         }
-        let missing = removed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let missing = removed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);
-        let mut violations = self.baseline.check(self.sim, self.scenario.spec.changes, missing_number);
+        let mut violations =
+            self.baseline
+                .check(self.sim, self.scenario.spec.changes, missing_number);
         // No caller receives the answer of a process that has ended.
         if !crashed || matches!(answer, Answer::Panicked(_)) {
             violations.extend(self.check_error_code(nth, fault, &answer));
         }
-        if missing.is_none() && !crashed && matches!(answer, Answer::Succeeded(_)) && !self.is_informative(nth, fault) {
+        if missing.is_none()
+            && !crashed
+            && matches!(answer, Answer::Succeeded(_))
+            && !self.is_informative(nth, fault)
+        {
             violations.extend(self.check_success(&answer));
             // A snapshot does not show whether a cache holds unwritten data, so the flushes are
             // counted. An operation may repeat a failed flush, and SetDiskState takes a disk
@@ -242,7 +281,9 @@ impl Case<'_> {
     /// Returns whether the operation may treat the fault's code as information and not as a
     /// failure.
     fn is_informative(&self, nth: usize, fault: InjectedFault) -> bool {
-        fault.code().is_some_and(|code| is_informative(&self.reference.calls[nth], code))
+        fault
+            .code()
+            .is_some_and(|code| is_informative(&self.reference.calls[nth], code))
     }
 
     /// Checks the answer to a request with a fault: an error must name the code that caused it.
@@ -250,7 +291,10 @@ impl Case<'_> {
         // Two kinds of answers need not name the fault's code: an error that also occurs in the
         // reference run has its own code, and the answer that a method is still running has no code
         // yet.
-        let is_after_work = matches!(fault, InjectedFault::Once(FaultAction::Return(_), When::After));
+        let is_after_work = matches!(
+            fault,
+            InjectedFault::Once(FaultAction::Return(_), When::After)
+        );
         let is_unnamed = self.is_informative(nth, fault)
             || self.reference.is_expected(answer)
             || (answer.is_retryable() && (is_after_work || self.reference.takes_long));
@@ -261,7 +305,10 @@ impl Case<'_> {
     fn check_success(&self, answer: &Answer) -> Vec<String> {
         let mut violations = Vec::new();
         if !self.reference.is_expected(answer) && !self.scenario.spec.may_omit {
-            violations.push(format!("it answered {answer}; without a fault {}", self.reference.answers[0]));
+            violations.push(format!(
+                "it answered {answer}; without a fault {}",
+                self.reference.answers[0]
+            ));
         }
         self.sim.advance(SETTLE_TIME);
         if let Some(difference) = self.difference() {
@@ -273,30 +320,49 @@ impl Case<'_> {
     /// Returns how the node differs from its final state in the reference run.
     fn difference(&self) -> Option<String> {
         let now = self.sim.snapshot();
-        let differs = || self.reference.end.difference(&now).trim_end().replace('\n', "; ");
+        let differs = || {
+            self.reference
+                .end
+                .difference(&now)
+                .trim_end()
+                .replace('\n', "; ")
+        };
         (now != self.reference.end).then(differs)
     }
 
     /// Returns the node's OS with the fault.
-    fn faulty_os(&self, nth: usize, fault: InjectedFault, removed: &Arc<Mutex<Option<u64>>>) -> Arc<dyn Os> {
+    fn faulty_os(
+        &self,
+        nth: usize,
+        fault: InjectedFault,
+        removed: &Arc<Mutex<Option<u64>>>,
+    ) -> Arc<dyn Os> {
         let process: Arc<dyn Os> = self.sim.process();
         let nth_call = u64::try_from(nth).unwrap_or(u64::MAX);
         let probe: Arc<dyn Probe> = match fault {
             InjectedFault::Once(action, when) => Arc::new(Fault::at(nth_call, when, action)),
             InjectedFault::Each(action) => {
                 let primitive = self.reference.calls[nth].primitive.clone();
-                let is_same = move |call: &Call| call.sequence >= nth_call && call.primitive == primitive;
+                let is_same =
+                    move |call: &Call| call.sequence >= nth_call && call.primitive == primitive;
                 Arc::new(Fault::each(is_same, When::Before, action))
             }
             InjectedFault::Slow => {
                 let (before, after) = (self.sim.clone(), self.sim.clone());
-                let slow: Arc<dyn Probe> =
-                    Arc::new(Race::before(nth_call, move || slow_down(&before, BEYOND_TIMEOUTS)));
-                let end = Race::before(nth_call + 1, move || after.set_timing(|timing| *timing = Timing::default()));
+                let slow: Arc<dyn Probe> = Arc::new(Race::before(nth_call, move || {
+                    slow_down(&before, BEYOND_TIMEOUTS)
+                }));
+                let end = Race::before(nth_call + 1, move || {
+                    after.set_timing(|timing| *timing = Timing::default())
+                });
                 Arc::new(vec![slow, Arc::new(end)])
             }
             InjectedFault::RemoveDisk => {
-                let (sim, removed, disk) = (self.sim.clone(), Arc::clone(removed), self.scenario.spec.disk);
+                let (sim, removed, disk) = (
+                    self.sim.clone(),
+                    Arc::clone(removed),
+                    self.scenario.spec.disk,
+                );
                 let remove = move || {
                     let detached = disk.and_then(|disk| sim.unplug_disk(disk));
                     *removed.lock().unwrap_or_else(PoisonError::into_inner) = detached;
@@ -304,7 +370,8 @@ impl Case<'_> {
                 Arc::new(Race::before(nth_call, remove))
             }
         };
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(self.conflicts.clone()), probe, self.trace.clone()];
+        let probes: Vec<Arc<dyn Probe>> =
+            vec![Arc::new(self.conflicts.clone()), probe, self.trace.clone()];
         Arc::new(Probed::new(process, probes))
     }
 
@@ -312,7 +379,11 @@ impl Case<'_> {
     fn check_without_disk(&self, node: &Node) -> Vec<String> {
         let answer = self.request.run(node);
         let mut violations = check_answer(self.request, &answer, None);
-        violations.extend(self.baseline.check(self.sim, self.scenario.spec.changes, self.scenario.spec.disk));
+        violations.extend(self.baseline.check(
+            self.sim,
+            self.scenario.spec.changes,
+            self.scenario.spec.disk,
+        ));
         violations
     }
 
@@ -322,12 +393,17 @@ impl Case<'_> {
         let mut violations = check_answer(self.request, &answer, None);
         if !self.reference.is_expected(&answer) {
             let [first, second] = &self.reference.answers;
-            violations.push(format!("the retry answered {answer}; without a fault {first}, then {second}"));
+            violations.push(format!(
+                "the retry answered {answer}; without a fault {first}, then {second}"
+            ));
         }
         if let Some(difference) = self.difference() {
             violations.push(format!("after the retry the node differs: {difference}"));
         }
-        violations.extend(self.baseline.check(self.sim, self.scenario.spec.changes, None));
+        violations.extend(
+            self.baseline
+                .check(self.sim, self.scenario.spec.changes, None),
+        );
         violations.extend(check_nothing_held(self.sim, node));
         violations
     }

@@ -42,7 +42,9 @@ struct State {
 
 impl State {
     fn threads_in(&self, state: ThreadState) -> Vec<usize> {
-        (0..self.threads.len()).filter(|thread| self.threads[*thread] == state).collect()
+        (0..self.threads.len())
+            .filter(|thread| self.threads[*thread] == state)
+            .collect()
     }
 
     fn pass_turn(&mut self) {
@@ -51,7 +53,11 @@ impl State {
             // The thread that is chosen advances simulated time.
             ready = self.threads_in(ThreadState::Blocked);
         }
-        self.turn = if ready.is_empty() { None } else { Some(self.schedule.next(&ready, &self.begun)) };
+        self.turn = if ready.is_empty() {
+            None
+        } else {
+            Some(self.schedule.next(&ready, &self.begun))
+        };
     }
 }
 
@@ -63,7 +69,12 @@ impl Interleaver {
     /// Creates an interleaver of `threads` threads, none of which has started.
     pub fn new(threads: usize, schedule: impl Schedule + 'static) -> Self {
         let all_ready = vec![ThreadState::Ready; threads];
-        let mut state = State { schedule: Box::new(schedule), turn: None, threads: all_ready, begun: vec![0; threads] };
+        let mut state = State {
+            schedule: Box::new(schedule),
+            turn: None,
+            threads: all_ready,
+            begun: vec![0; threads],
+        };
         state.pass_turn();
         Self(Arc::new((Mutex::new(state), Condvar::new())))
     }
@@ -84,7 +95,10 @@ impl Interleaver {
                     result
                 }));
             }
-            threads.into_iter().map(|thread| thread.join().expect("a task catches its panics")).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("a task catches its panics"))
+                .collect()
         })
     }
 
@@ -98,7 +112,12 @@ impl Interleaver {
     }
 
     fn wait_for_turn(&self, state: MutexGuard<'_, State>, me: usize) {
-        drop(self.0.1.wait_while(state, |state| state.turn != Some(me)).unwrap_or_else(PoisonError::into_inner));
+        drop(
+            self.0
+                .1
+                .wait_while(state, |state| state.turn != Some(me))
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Passes the turn, and waits until this thread may begin its next call.
@@ -149,8 +168,13 @@ impl Wake for ThreadWaker {
 
 impl Layer for Interleaver {
     fn block_on(&self, clock: &dyn Clock, mut wait: Pin<&mut dyn Future<Output = ()>>) {
-        let Some(me) = THREAD.get() else { return clock.block_on(wait) };
-        let waker = Waker::from(Arc::new(ThreadWaker { interleaver: self.clone(), thread: me }));
+        let Some(me) = THREAD.get() else {
+            return clock.block_on(wait);
+        };
+        let waker = Waker::from(Arc::new(ThreadWaker {
+            interleaver: self.clone(),
+            thread: me,
+        }));
         let mut context = Context::from_waker(&waker);
         while wait.as_mut().poll(&mut context).is_pending() {
             if !self.block(me) {

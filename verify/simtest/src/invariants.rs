@@ -48,35 +48,55 @@ impl Baseline {
             violations.push(format!("the node is inconsistent: {what}"));
         }
         for (id, formats) in &self.formatted {
-            if sim.volume(*id).is_some_and(|volume| volume.formats > *formats) {
+            if sim
+                .volume(*id)
+                .is_some_and(|volume| volume.formats > *formats)
+            {
                 violations.push(format!("volume {id} had a file system and was formatted"));
             }
         }
         for volume in sim.all_volumes().iter().filter(|volume| volume.formats > 1) {
-            violations.push(format!("volume {} was formatted {} times", volume.id, volume.formats));
+            violations.push(format!(
+                "volume {} was formatted {} times",
+                volume.id, volume.formats
+            ));
         }
         let now = tables(sim);
-        for (disk, table) in self.tables.iter().filter(|(disk, _)| Some(**disk) != removed) {
+        for (disk, table) in self
+            .tables
+            .iter()
+            .filter(|(disk, _)| Some(**disk) != removed)
+        {
             if !table.is_raw() && !now.get(disk).is_some_and(|now| table.is_preserved_in(now)) {
-                violations.push(format!("the partition table of disk {disk} was {table:?} and is {:?}", now.get(disk)));
+                violations.push(format!(
+                    "the partition table of disk {disk} was {table:?} and is {:?}",
+                    now.get(disk)
+                ));
             }
         }
         let removed = removed.map(|disk| format!("disk {disk} "));
         let may_change = |line: &str| {
             changes.iter().any(|prefix| line.starts_with(prefix))
-                || removed
-                    .as_ref()
-                    .is_some_and(|disk| line.starts_with(disk.as_str()) || line.contains("mount point to"))
+                || removed.as_ref().is_some_and(|disk| {
+                    line.starts_with(disk.as_str()) || line.contains("mount point to")
+                })
         };
         let now = sim.snapshot();
         let lines = |snapshot: &'_ Snapshot| -> Vec<String> {
-            snapshot.as_str().lines().filter(|line| !may_change(line)).map(str::to_owned).collect()
+            snapshot
+                .as_str()
+                .lines()
+                .filter(|line| !may_change(line))
+                .map(str::to_owned)
+                .collect()
         };
         let (had, has) = (lines(&self.snapshot), lines(&now));
         if had != has {
             let difference = self.snapshot.difference(&now);
             let lines = difference.lines().filter(|line| !may_change(&line[2..]));
-            violations.extend(lines.map(|line| format!("changed what the operation must not change: {line}")));
+            violations.extend(
+                lines.map(|line| format!("changed what the operation must not change: {line}")),
+            );
         }
         violations
     }
@@ -90,26 +110,40 @@ impl Table {
     fn is_preserved_in(&self, now: &Self) -> bool {
         self.style == now.style
             && self.disk_id == now.disk_id
-            && self.partitions.iter().all(|partition| now.partitions.contains(partition))
+            && self
+                .partitions
+                .iter()
+                .all(|partition| now.partitions.contains(partition))
     }
 }
 
 fn tables(sim: &Sim) -> BTreeMap<u32, Table> {
-    sim.disks().iter().filter_map(|disk| Some((disk.number, table(sim, disk.number)?))).collect()
+    sim.disks()
+        .iter()
+        .filter_map(|disk| Some((disk.number, table(sim, disk.number)?)))
+        .collect()
 }
 
 fn table(sim: &Sim, disk: u32) -> Option<Table> {
     let how = Open::existing(Access::empty(), Options::empty());
     let handle = sim.open(&NtPath::disk(disk), &how).ok()?;
     let mut buffer = vec![0; 1 << 14];
-    let filled = handle.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).ok()?;
+    let filled = handle
+        .control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer)
+        .ok()?;
     let (head, rest) = DriveLayout::read_from_prefix(&buffer[..filled]).ok()?;
-    let entries = rest.chunks_exact(size_of::<PartitionEntry>()).take(head.partition_count as usize);
+    let entries = rest
+        .chunks_exact(size_of::<PartitionEntry>())
+        .take(head.partition_count as usize);
     let entries = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry"));
     // The empty entries of an MBR have number 0.
     let used = entries.filter(|entry| entry.number != 0);
     let partitions = used.map(|entry| (entry.offset, entry.id)).collect();
-    Some(Table { style: head.style, disk_id: head.disk_id, partitions })
+    Some(Table {
+        style: head.style,
+        disk_id: head.disk_id,
+        partitions,
+    })
 }
 
 /// Checks that no lock, no job and no handle is left after all operations have ended, except the
@@ -123,7 +157,11 @@ pub fn check_nothing_held(sim: &Sim, node: &Node) -> Vec<String> {
         violations.push(format!("{} jobs are running", sim.running_jobs()));
     }
     if sim.open_handles() != node.held_handles() {
-        violations.push(format!("{} handles are open, and the node holds {}", sim.open_handles(), node.held_handles()));
+        violations.push(format!(
+            "{} handles are open, and the node holds {}",
+            sim.open_handles(),
+            node.held_handles()
+        ));
     }
     violations
 }
@@ -141,24 +179,39 @@ pub fn check_answer(request: &dyn Request, answer: &Answer, code: Option<u32>) -
 fn check_error(request: &dyn Request, error: &Error, code: Option<u32>) -> Vec<String> {
     let text = error.to_string();
     let mut violations = check_no_secret(&text);
-    if !text.starts_with(&format!("cannot {}: ", request.describe())) || error.operation() != request.operation() {
-        violations.push(format!("the error does not name its operation and object: {text}"));
+    if !text.starts_with(&format!("cannot {}: ", request.describe()))
+        || error.operation() != request.operation()
+    {
+        violations.push(format!(
+            "the error does not name its operation and object: {text}"
+        ));
     }
     if text.contains('\n') || text.len() > 600 {
         violations.push(format!("the error is longer than a line: {text}"));
     }
     let shown = |code: u32| {
-        let forms = [format!("({code})"), format!("(0x{code:08x})"), format!("{}", OsError(code))];
+        let forms = [
+            format!("({code})"),
+            format!("(0x{code:08x})"),
+            format!("{}", OsError(code)),
+        ];
         forms.iter().any(|form| text.contains(form.as_str()))
     };
     if code.is_some_and(|code| !shown(code)) {
-        violations.push(format!("the error does not name the code {}: {text}", code.unwrap_or_default()));
+        violations.push(format!(
+            "the error does not name the code {}: {text}",
+            code.unwrap_or_default()
+        ));
     }
     violations
 }
 
 fn check_no_secret(text: &str) -> Vec<String> {
-    if text.contains("hunter2") { vec![format!("the text contains a secret: {text}")] } else { Vec::new() }
+    if text.contains("hunter2") {
+        vec![format!("the text contains a secret: {text}")]
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -175,11 +228,21 @@ mod tests {
     /// Formats the volume of disk 1 regardless of its content, which no operation of csi-proxy may
     /// do.
     fn format_by_force(sim: &Sim) {
-        let name = sim.volume_on(1).expect("a volume").name().replace('\\', r"\\");
+        let name = sim
+            .volume_on(1)
+            .expect("a volume")
+            .name()
+            .replace('\\', r"\\");
         let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{name}'");
         let deadline = sim.now() + Duration::from_mins(1);
-        let found = sim.wmi().query(Namespace::Storage, &wql, deadline).expect("a query");
-        let arguments = [("FileSystem", Value::Text("NTFS".into())), ("Force", Value::Bool(true))];
+        let found = sim
+            .wmi()
+            .query(Namespace::Storage, &wql, deadline)
+            .expect("a query");
+        let arguments = [
+            ("FileSystem", Value::Text("NTFS".into())),
+            ("Force", Value::Bool(true)),
+        ];
         let format = MethodCall::new(Namespace::Storage, &found[0].path, "Format", &arguments);
         assert!(sim.wmi().call(&format, deadline).is_ok());
     }
@@ -187,11 +250,14 @@ mod tests {
     /// Replaces disk 1 with a disk without partitions.
     fn replace_disk(sim: &Sim) {
         sim.unplug_disk(1).expect("disk 1");
-        sim.attach_disk(&DiskDescription::new(GIB), true).expect("a plain disk");
+        sim.attach_disk(&DiskDescription::new(GIB), true)
+            .expect("a plain disk");
     }
 
     fn write_outside(sim: &Sim) {
-        sim.external().write(r"C:\Windows\new", b"1").expect("a directory");
+        sim.external()
+            .write(r"C:\Windows\new", b"1")
+            .expect("a directory");
     }
 
     #[test]
@@ -202,12 +268,19 @@ mod tests {
             (replace_disk, "the partition table of disk 1"),
             (write_outside, "changed what the operation must not change"),
         ] {
-            let sim = os_sim::node().disk(GIB).partitioned().formatted("NTFS").build();
+            let sim = os_sim::node()
+                .disk(GIB)
+                .partitioned()
+                .formatted("NTFS")
+                .build();
             let baseline = Baseline::of(&sim);
             assert_eq!(baseline.check(&sim, &changes, None), Vec::<String>::new());
             violate(&sim);
             let found = baseline.check(&sim, &changes, None);
-            assert!(found.iter().any(|found| found.contains(violation)), "{violation}: {found:?}");
+            assert!(
+                found.iter().any(|found| found.contains(violation)),
+                "{violation}: {found:?}"
+            );
         }
     }
 }

@@ -24,7 +24,11 @@ pub struct JobConflicts {
 impl JobConflicts {
     /// Starts without any recorded conflicts on `sim`.
     pub fn on(sim: &Sim) -> Self {
-        Self { sim: sim.clone(), job_reported: Arc::default(), recorded: Arc::default() }
+        Self {
+            sim: sim.clone(),
+            job_reported: Arc::default(),
+            recorded: Arc::default(),
+        }
     }
 
     /// Returns and clears the conflicts recorded so far, one sentence each.
@@ -36,8 +40,14 @@ impl JobConflicts {
 impl Probe for JobConflicts {
     fn before(&self, call: &Call) -> FaultAction {
         if call.mutates && self.job_reported.load(Ordering::SeqCst) && self.sim.running_jobs() > 0 {
-            let conflict = format!("began {} while Windows was still running a job on the object", call.primitive);
-            self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(conflict);
+            let conflict = format!(
+                "began {} while Windows was still running a job on the object",
+                call.primitive
+            );
+            self.recorded
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(conflict);
         }
         FaultAction::Go
     }

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use simtest::runner::{CaseFilter, Findings, run_faults, run_in_parallel, run_pairs, run_races, run_random};
+use simtest::runner::{
+    CaseFilter, Findings, run_faults, run_in_parallel, run_pairs, run_races, run_random,
+};
 use simtest::scenarios;
 
 /// Test csi-proxy's storage operations: every fault at every call, every race, and long random runs
@@ -33,20 +35,38 @@ fn main() -> ExitCode {
     let findings = run_all(&arguments);
     for failure in findings.failures.iter().take(arguments.show) {
         println!("FAILED --case '{}'", failure.case);
-        failure.violations.iter().for_each(|violation| println!("    {violation}"));
+        failure
+            .violations
+            .iter()
+            .for_each(|violation| println!("    {violation}"));
     }
     println!("{}", findings.report);
     println!("{:.1} s", start.elapsed().as_secs_f64());
     println!("{} failures", findings.failures.len());
-    if findings.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if findings.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn run_all(arguments: &Arguments) -> Findings {
-    let filter = CaseFilter { prefixes: arguments.cases.clone(), every: None };
+    let filter = CaseFilter {
+        prefixes: arguments.cases.clone(),
+        every: None,
+    };
     let mut findings = run_in_parallel(&scenarios::all(), |scenario| run_faults(scenario, &filter));
-    findings.add(run_in_parallel(&scenarios::races::scenarios(), |scenario| run_races(scenario, &filter)));
-    findings.add(run_in_parallel(scenarios::pairs::PAIRS, |pair| run_pairs(pair, &filter)));
-    let named = arguments.cases.iter().filter_map(|case| case.strip_prefix("seed ")?.parse().ok());
+    findings.add(run_in_parallel(
+        &scenarios::races::scenarios(),
+        |scenario| run_races(scenario, &filter),
+    ));
+    findings.add(run_in_parallel(scenarios::pairs::PAIRS, |pair| {
+        run_pairs(pair, &filter)
+    }));
+    let named = arguments
+        .cases
+        .iter()
+        .filter_map(|case| case.strip_prefix("seed ")?.parse().ok());
     let mut seeds: Vec<u64> = named.collect();
     if seeds.is_empty() {
         seeds.extend(arguments.seed..arguments.seed.saturating_add(arguments.seeds));

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use faults::Layer;
 use os::abi::ControlCode;
-use os::{Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, U16Str, U16String};
+use os::{
+    Access, Disposition, FileInfo, Handle, NtPath, Open, Options, Os, OsResult, PathForm, U16Str,
+    U16String,
+};
 use os_sim::{Sim, VolumeView};
 
 use crate::scenarios::nested::MOVED;
@@ -26,12 +29,21 @@ impl OutsideAccess {
     /// Starts without records. Kubelet's directory, the directory to which its `pods` may have been
     /// moved, and the volumes mounted at `mounted` are inside.
     pub fn on(sim: &Sim, mounted: Option<&str>) -> Self {
-        let on_drive = |path: &str| format!("{}{}", volume(sim, 0), path.strip_prefix(r"C:\").unwrap_or_default());
+        let on_drive = |path: &str| {
+            format!(
+                "{}{}",
+                volume(sim, 0),
+                path.strip_prefix(r"C:\").unwrap_or_default()
+            )
+        };
         let mut inside = vec![on_drive(KUBELET), on_drive(MOVED)];
         let at = mounted.map(|path| format!(r"{path}\").to_lowercase());
         let is_mounted = |path: &String| Some(path.to_lowercase()) == at;
         inside.extend(
-            sim.all_volumes().iter().filter(|volume| volume.paths.iter().any(is_mounted)).map(VolumeView::name),
+            sim.all_volumes()
+                .iter()
+                .filter(|volume| volume.paths.iter().any(is_mounted))
+                .map(VolumeView::name),
         );
         Self {
             sim: sim.clone(),
@@ -60,8 +72,14 @@ impl OutsideAccess {
     /// Returns the path of the object of `handle`, if it is outside.
     fn outside_path(&self, handle: &dyn Handle) -> Option<String> {
         // A disk, a share or a deleted file has no path on a volume and is not checked.
-        let path = handle.final_path(PathForm::VolumeGuid).ok()?.to_string_lossy();
-        let is_inside = self.inside.iter().any(|inside| is_inside(&path.to_lowercase(), inside));
+        let path = handle
+            .final_path(PathForm::VolumeGuid)
+            .ok()?
+            .to_string_lossy();
+        let is_inside = self
+            .inside
+            .iter()
+            .any(|inside| is_inside(&path.to_lowercase(), inside));
         (!is_inside && !path.contains(r"}\$Extend\$Deleted\")).then_some(path)
     }
 
@@ -70,7 +88,10 @@ impl OutsideAccess {
     /// is not.
     fn record_path(&self, what: &str, path: &U16Str) {
         let path = path.to_string_lossy();
-        let below = path.strip_prefix(r"\\?\").unwrap_or(&path).strip_prefix(KUBELET);
+        let below = path
+            .strip_prefix(r"\\?\")
+            .unwrap_or(&path)
+            .strip_prefix(KUBELET);
         let Some(below) = below.and_then(|below| below.strip_prefix('\\')) else {
             return self.push(format!("{what} {path}, which is outside"));
         };
@@ -79,14 +100,23 @@ impl OutsideAccess {
             prefix = format!(r"{prefix}\{name}");
             let options = Options::REPARSE_POINT | Options::COMPLETE_IF_OPLOCKED;
             let rename = Open::existing(Access::DELETE, options);
-            if self.sim.open(&NtPath::from_win32(&U16String::from_str(&prefix)), &rename).is_ok() {
-                self.push(format!("{what} {path}, while any process could rename {prefix}"));
+            if self
+                .sim
+                .open(&NtPath::from_win32(&U16String::from_str(&prefix)), &rename)
+                .is_ok()
+            {
+                self.push(format!(
+                    "{what} {path}, while any process could rename {prefix}"
+                ));
             }
         }
     }
 
     fn push(&self, line: String) {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
     }
 }
 
@@ -111,7 +141,12 @@ impl Layer for OutsideAccess {
         Ok(handle)
     }
 
-    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
         self.record_path("mounted a volume at", directory);
         node.set_volume_mount_point(directory, volume)
     }
@@ -121,14 +156,24 @@ impl Layer for OutsideAccess {
         node.delete_volume_mount_point(directory)
     }
 
-    fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_child(
+        &self,
+        parent: &dyn Handle,
+        name: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         self.record("opened a child of", parent);
         let child = parent.open_child(name, how)?;
         self.record("opened", &*child);
         Ok(child)
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         // Relative to a drive, only a query may open a path.
         let is_query = !self.is_inside(parent) && only_reads_attributes(how);
         let found = parent.open_below(path, how)?;
@@ -138,7 +183,13 @@ impl Layer for OutsideAccess {
         Ok(found)
     }
 
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         if code == ControlCode::FSCTL_SET_REPARSE_POINT {
             self.record("converted to a link", handle);
         }
@@ -169,7 +220,10 @@ mod tests {
     fn paths_are_compared_by_component() {
         let kubelet = r"\\?\volume{1}\var\lib\kubelet";
         assert!(is_inside(kubelet, kubelet) && is_inside(&format!(r"{kubelet}\pods"), kubelet));
-        assert!(!is_inside(&format!("{kubelet}-evil"), kubelet) && !is_inside(r"\\?\volume{1}\", kubelet));
+        assert!(
+            !is_inside(&format!("{kubelet}-evil"), kubelet)
+                && !is_inside(r"\\?\volume{1}\", kubelet)
+        );
         assert!(is_inside(r"\\?\volume{2}\x", r"\\?\volume{2}\"));
     }
 }

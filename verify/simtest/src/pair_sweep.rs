@@ -64,15 +64,23 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     let requests = pair.requests.map(|request| request(&sim));
     let baseline = Baseline::of(&sim);
     let begun = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
-    let interleaver = Interleaver::new(2, CallLimits { limits: [first, second], begun: Arc::clone(&begun) });
+    let interleaver = Interleaver::new(
+        2,
+        CallLimits {
+            limits: [first, second],
+            begun: Arc::clone(&begun),
+        },
+    );
     let conflicts = JobConflicts::on(&sim);
     // The interleaver is the outer probe: whether a job is still running is checked when the thread
     // has its turn.
-    let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
+    let probes: Vec<Arc<dyn Probe>> =
+        vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
     let node = started(Arc::new(process), Config::default());
-    let tasks =
-        requests.iter().map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
+    let tasks = requests
+        .iter()
+        .map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);
     let answers = interleaver.run(tasks.collect());
     sim.advance(SETTLE_TIME);
     let mut violations = conflicts.take();
@@ -83,7 +91,9 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     violations.extend(check_nothing_held(&sim, &node));
     let end = sim.snapshot();
     if !serial_results.contains(&end) {
-        let [ab, ba] = serial_results.each_ref().map(|serial| serial.difference(&end).trim_end().replace('\n', "; "));
+        let [ab, ba] = serial_results
+            .each_ref()
+            .map(|serial| serial.difference(&end).trim_end().replace('\n', "; "));
         violations.push(format!(
             "the final state matches neither serial order; answers: {} and {}; difference to A then B: {ab}; \
              to B then A: {ba}",
@@ -91,7 +101,11 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
         ));
     }
     let reached = |which: usize, limit| begun[which].load(Ordering::SeqCst) >= limit;
-    PairResult { first_reached: reached(0, first), second_reached: reached(1, second), violations }
+    PairResult {
+        first_reached: reached(0, first),
+        second_reached: reached(1, second),
+        violations,
+    }
 }
 
 /// Runs each thread until its limit, in order; then each to its end.

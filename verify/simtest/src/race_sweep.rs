@@ -40,7 +40,10 @@ pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let outside = OutsideAccess::on(&sim, enters_volume.then_some(PATH));
     let watched = Arc::new(Layered::around(sim.process(), outside.clone()));
     let probes = attack.probes(&sim, u64::try_from(nth).unwrap_or(u64::MAX));
-    let node = started(Arc::new(Probed::new(watched, probes)), (scenario.spec.config)());
+    let node = started(
+        Arc::new(Probed::new(watched, probes)),
+        (scenario.spec.config)(),
+    );
     let held = attack.open_held(&sim);
     let began = sim.now();
     let answer = request.run(&node);

@@ -11,9 +11,9 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Probe, Probed};
 use os_sim::{Builder, Sim};
 use storage_ops::{
-    Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir, MountVolume, Node,
-    PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, SetDiskState,
-    UncPath, UnmountVolume,
+    Config, CreateSymlink, DiskNumber, FormatVolume, IsVolumeFormatted, ListVolumesOnDisk, Mkdir,
+    MountVolume, Node, PartitionDisk, RemoveSmbGlobalMapping, Rescan, ResizeTarget, ResizeVolume,
+    Rmdir, RmdirContents, SetDiskState, UncPath, UnmountVolume,
 };
 
 use crate::SETTLE_TIME;
@@ -50,12 +50,41 @@ const CHANGES: &[&str] = &[
 ];
 
 fn initial_node() -> Sim {
-    let outside = [r"C:\outside\a\p\d", r"C:\vacant\a\p", r"C:\vacant\m", r"C:\mounts", r"C:\deep"];
-    let node = outside.into_iter().fold(os_sim::node(), Builder::dir).dir(PATH).dir(SOURCE).dir(OTHER);
-    let node = node.smb_server("files").share("one").user(r"domain\user", PASSWORD).user("other", PASSWORD);
-    let node = node.disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\other");
-    let sim = node.disk(GIB).partitioned().grown_to(2 * GIB).disk(GIB).partitioned().formatted("NTFS").build();
-    sim.external().write(r"C:\other\precious", b"precious").expect("a mounted volume");
+    let outside = [
+        r"C:\outside\a\p\d",
+        r"C:\vacant\a\p",
+        r"C:\vacant\m",
+        r"C:\mounts",
+        r"C:\deep",
+    ];
+    let node = outside
+        .into_iter()
+        .fold(os_sim::node(), Builder::dir)
+        .dir(PATH)
+        .dir(SOURCE)
+        .dir(OTHER);
+    let node = node
+        .smb_server("files")
+        .share("one")
+        .user(r"domain\user", PASSWORD)
+        .user("other", PASSWORD);
+    let node = node
+        .disk(GIB)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\other");
+    let sim = node
+        .disk(GIB)
+        .partitioned()
+        .grown_to(2 * GIB)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
+    sim.external()
+        .write(r"C:\other\precious", b"precious")
+        .expect("a mounted volume");
     sim
 }
 
@@ -69,20 +98,45 @@ fn request(rng: &mut Rng, sim: &Sim) -> Box<dyn Request> {
     match rng.below(18) {
         0 | 1 => boxed(PartitionDisk { disk }),
         2 => boxed(SetDiskState { disk, online: true }),
-        3 => boxed(SetDiskState { disk, online: false }),
+        3 => boxed(SetDiskState {
+            disk,
+            online: false,
+        }),
         4 => boxed(ListVolumesOnDisk { disk, partition: 0 }),
         5 => boxed(IsVolumeFormatted { volume: on_it }),
         6 | 7 => boxed(FormatVolume::new(on_it)),
-        8 | 9 => boxed(MountVolume { volume: on_it, target: at }),
-        10 => boxed(UnmountVolume { volume: on_it, target: at }),
+        8 | 9 => boxed(MountVolume {
+            volume: on_it,
+            target: at,
+        }),
+        10 => boxed(UnmountVolume {
+            volume: on_it,
+            target: at,
+        }),
         11 => boxed(ResizeVolume::new(ResizeTarget::Volume(on_it), 0)),
-        12 => boxed(Mkdir { path: at, context: None }),
-        13 => boxed(Rmdir { path: at, context: None, force: true }),
+        12 => boxed(Mkdir {
+            path: at,
+            context: None,
+        }),
+        13 => boxed(Rmdir {
+            path: at,
+            context: None,
+            force: true,
+        }),
         14 => boxed(RmdirContents { path: at }),
-        15 => boxed(CreateSymlink { source: path(SOURCE), target: at }),
-        16 => boxed(map(rng.one_of(&[r"domain\user", r"domain\other"]), PASSWORD, Some(PATH))),
+        15 => boxed(CreateSymlink {
+            source: path(SOURCE),
+            target: at,
+        }),
+        16 => boxed(map(
+            rng.one_of(&[r"domain\user", r"domain\other"]),
+            PASSWORD,
+            Some(PATH),
+        )),
         _ if rng.once_in(2) => boxed(Rescan),
-        _ => boxed(RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\files\one").expect("a remote path") }),
+        _ => boxed(RemoveSmbGlobalMapping {
+            remote: UncPath::parse(r"\\files\one").expect("a remote path"),
+        }),
     }
 }
 
@@ -104,7 +158,12 @@ struct ChaosProbe {
 
 impl ChaosProbe {
     fn attach(&self) {
-        if let Some(disk) = self.detached.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(disk) = self
+            .detached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             self.sim.plug_disk(disk, true);
         }
     }
@@ -158,18 +217,24 @@ pub fn run(seed: u64) -> (usize, Vec<String>) {
 
 /// Runs one process of the daemon, from its start to its end.
 fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
-    let requests: Vec<Vec<_>> = (0..CALLERS).map(|_| (0..REQUESTS).map(|_| request(rng, sim)).collect()).collect();
-    let chaos =
-        Arc::new(ChaosProbe { sim: sim.clone(), rng: Mutex::new(Rng::new(rng.number())), detached: Mutex::default() });
+    let requests: Vec<Vec<_>> = (0..CALLERS)
+        .map(|_| (0..REQUESTS).map(|_| request(rng, sim)).collect())
+        .collect();
+    let chaos = Arc::new(ChaosProbe {
+        sim: sim.clone(),
+        rng: Mutex::new(Rng::new(rng.number())),
+        detached: Mutex::default(),
+    });
     let interleaver = Interleaver::new(CALLERS, RandomOrder(Rng::new(rng.number())));
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), chaos.clone()];
     let process = Arc::new(Probed::new(interleaver.wrap(sim.process()), probes));
     let node = started(process.clone(), Config::default());
-    let call_in_sequence =
-        |requests: &[Box<dyn Request>]| -> Vec<Answer> { requests.iter().map(|request| request.run(&node)).collect() };
-    let callers = requests
-        .iter()
-        .map(|requests| Box::new(|| call_in_sequence(requests)) as Box<dyn FnOnce() -> Vec<Answer> + Send + '_>);
+    let call_in_sequence = |requests: &[Box<dyn Request>]| -> Vec<Answer> {
+        requests.iter().map(|request| request.run(&node)).collect()
+    };
+    let callers = requests.iter().map(|requests| {
+        Box::new(|| call_in_sequence(requests)) as Box<dyn FnOnce() -> Vec<Answer> + Send + '_>
+    });
     let answers = interleaver.run(callers.collect());
     chaos.attach();
     sim.advance(SETTLE_TIME);
@@ -183,7 +248,10 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
     drop(node);
     drop(process);
     if sim.open_handles() > 0 {
-        violations.push(format!("{} handles are open although no process is running", sim.open_handles()));
+        violations.push(format!(
+            "{} handles are open although no process is running",
+            sim.open_handles()
+        ));
     }
     violations
 }
@@ -193,7 +261,10 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
 fn recover(sim: &Sim) -> Vec<String> {
     let external = sim.external();
     for directory in [r"C:\var\lib\kubelet\pods", r"C:\var\lib\kubelet\plugins"] {
-        if let Err(code) = external.remove_all(directory).and_then(|()| external.mkdir_all(directory)) {
+        if let Err(code) = external
+            .remove_all(directory)
+            .and_then(|()| external.mkdir_all(directory))
+        {
             return vec![format!("{directory} cannot be cleared: {code}")];
         }
     }
@@ -214,16 +285,32 @@ fn use_disk(sim: &Sim, node: &Node, number: u32) -> Result<(), Box<dyn std::erro
     let disk = DiskNumber(number);
     node.run(&PartitionDisk { disk })?;
     node.run(&SetDiskState { disk, online: true })?;
-    let volume = *node.run(&ListVolumesOnDisk { disk, partition: 0 })?.first().ok_or("no volume found")?;
+    let volume = *node
+        .run(&ListVolumesOnDisk { disk, partition: 0 })?
+        .first()
+        .ok_or("no volume found")?;
     if !node.run(&IsVolumeFormatted { volume })? {
         node.run(&FormatVolume::new(volume))?;
     }
     let target = format!(r"C:\var\lib\kubelet\plugins\disk{number}");
-    node.run(&Mkdir { path: path(&target), context: None })?;
-    node.run(&MountVolume { volume, target: path(&target) })?;
+    node.run(&Mkdir {
+        path: path(&target),
+        context: None,
+    })?;
+    node.run(&MountVolume {
+        volume,
+        target: path(&target),
+    })?;
     sim.external().write(&format!(r"{target}\file"), b"1")?;
     node.run(&ResizeVolume::new(ResizeTarget::Volume(volume), 0))?;
-    node.run(&UnmountVolume { volume, target: path(&target) })?;
-    node.run(&Rmdir { path: path(&target), context: None, force: false })?;
+    node.run(&UnmountVolume {
+        volume,
+        target: path(&target),
+    })?;
+    node.run(&Rmdir {
+        path: path(&target),
+        context: None,
+        force: false,
+    })?;
     Ok(())
 }

@@ -54,10 +54,21 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:34} {:>7} {:>7} {:>9} {:>9}", "operation", "states", "calls", "cases", "failures")?;
+        writeln!(
+            f,
+            "{:34} {:>7} {:>7} {:>9} {:>9}",
+            "operation", "states", "calls", "cases", "failures"
+        )?;
         let total = ("all".to_owned(), self.sum());
-        self.rows.iter().chain([(&total.0, &total.1)]).try_for_each(|(operation, row)| {
-            writeln!(f, "{operation:34} {:>7} {:>7} {:>9} {:>9}", row.states, row.calls, row.cases, row.failures)
-        })
+        self.rows
+            .iter()
+            .chain([(&total.0, &total.1)])
+            .try_for_each(|(operation, row)| {
+                writeln!(
+                    f,
+                    "{operation:34} {:>7} {:>7} {:>9} {:>9}",
+                    row.states, row.calls, row.cases, row.failures
+                )
+            })
     }
 }

@@ -65,7 +65,8 @@ impl<O: Operation> Request for O {
             Ok(Err(error)) => Answer::Failed(Box::new(error)),
             Err(panic) => {
                 let message = panic.downcast_ref::<String>().cloned();
-                let message = message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+                let message =
+                    message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
                 Answer::Panicked(message.unwrap_or_default())
             }
         }

@@ -26,7 +26,11 @@ pub struct CaseFilter {
 impl CaseFilter {
     /// Returns whether to run a case. `number` counts the cases of a scenario.
     pub fn matches(&self, case: &str, number: usize) -> bool {
-        (self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| case.starts_with(prefix.as_str())))
+        (self.prefixes.is_empty()
+            || self
+                .prefixes
+                .iter()
+                .any(|prefix| case.starts_with(prefix.as_str())))
             && self.every.is_none_or(|every| number.is_multiple_of(every))
     }
 
@@ -68,7 +72,10 @@ impl Findings {
         row.cases += 1;
         if !violations.is_empty() {
             row.failures += 1;
-            self.failures.push(Failure { case: case(), violations });
+            self.failures.push(Failure {
+                case: case(),
+                violations,
+            });
         }
     }
 }
@@ -80,7 +87,10 @@ pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) 
     let work = || {
         while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let found = run(one);
-            findings.lock().unwrap_or_else(PoisonError::into_inner).add(found);
+            findings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .add(found);
         }
     };
     thread::scope(|scope| {
@@ -88,7 +98,9 @@ pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) 
             scope.spawn(work);
         }
     });
-    let mut findings = findings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut findings = findings
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     findings.failures.sort_by(|a, b| a.case.cmp(&b.case));
     findings
 }
@@ -110,12 +122,21 @@ pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
         }
     };
     findings.report.row(operation).calls += reference.calls.len();
-    let at = |nth| reference.faults(scenario, nth).into_iter().map(move |fault| (nth, fault));
+    let at = |nth| {
+        reference
+            .faults(scenario, nth)
+            .into_iter()
+            .map(move |fault| (nth, fault))
+    };
     let cases = (0..reference.calls.len()).flat_map(at).zip(1..);
     for ((nth, fault), number) in cases {
         let case = || format!("{name} #{nth} {fault}");
         if filter.matches(&case(), number) {
-            findings.count(operation, case, fault_sweep::run(scenario, &reference, nth, fault));
+            findings.count(
+                operation,
+                case,
+                fault_sweep::run(scenario, &reference, nth, fault),
+            );
         }
     }
     findings

@@ -78,7 +78,16 @@ impl Spec {
     /// Specifies an operation that changes nothing and works on no disk.
     pub const fn new(name: &'static str, request: MakeRequest) -> Self {
         let config = Config::default;
-        Self { name, request, config, changes: &[], disk: None, may_omit: false, denied: false, postcondition: None }
+        Self {
+            name,
+            request,
+            config,
+            changes: &[],
+            disk: None,
+            may_omit: false,
+            denied: false,
+            postcondition: None,
+        }
     }
 
     /// Gives the node other settings than the default ones.
@@ -96,25 +105,37 @@ impl Spec {
     /// Allows an answer without a disk that could not be read.
     #[must_use]
     pub const fn may_omit_disks(self) -> Self {
-        Self { may_omit: true, ..self }
+        Self {
+            may_omit: true,
+            ..self
+        }
     }
 
     /// Requires that the operation is denied.
     #[must_use]
     pub const fn must_be_denied(self) -> Self {
-        Self { denied: true, ..self }
+        Self {
+            denied: true,
+            ..self
+        }
     }
 
     /// Requires that `postcondition` holds after a success.
     #[must_use]
     pub const fn ensures(self, postcondition: fn(&Sim) -> bool) -> Self {
-        Self { postcondition: Some(postcondition), ..self }
+        Self {
+            postcondition: Some(postcondition),
+            ..self
+        }
     }
 
     /// Names the disk that the operation works on.
     #[must_use]
     pub const fn on_disk(self, number: u32) -> Self {
-        Self { disk: Some(number), ..self }
+        Self {
+            disk: Some(number),
+            ..self
+        }
     }
 
     /// Returns the operation's name without the arguments that may follow it.
@@ -157,8 +178,14 @@ fn combine(specs: &[Spec], states: &[State]) -> Vec<Scenario> {
 
 /// Combines each of `specs`, with what `common` adds to all of them, with each of `states`.
 fn combine_all(specs: &[Spec], states: &[State], common: impl Fn(Spec) -> Spec) -> Vec<Scenario> {
-    let with_state = |spec: &Spec, state: &State| Scenario { state: *state, spec: common(*spec) };
-    specs.iter().flat_map(|spec| states.iter().map(|state| with_state(spec, state))).collect()
+    let with_state = |spec: &Spec, state: &State| Scenario {
+        state: *state,
+        spec: common(*spec),
+    };
+    specs
+        .iter()
+        .flat_map(|spec| states.iter().map(|state| with_state(spec, state)))
+        .collect()
 }
 
 pub(crate) fn boxed(operation: impl Operation) -> Box<dyn Request> {
@@ -172,6 +199,7 @@ pub(crate) fn path(text: &str) -> HostPath {
 /// Returns the first volume of a disk, or a volume ID that no node has if the disk has no volume.
 pub(crate) fn volume(sim: &Sim, disk: u32) -> VolumeId {
     let name = sim.volume_on(disk).map(|volume| volume.name());
-    let name = name.unwrap_or_else(|| r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\".to_owned());
+    let name =
+        name.unwrap_or_else(|| r"\\?\Volume{00000000-0000-0000-0000-00000000dead}\".to_owned());
     VolumeId::parse(&name).expect("a valid volume name")
 }

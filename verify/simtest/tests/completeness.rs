@@ -22,24 +22,37 @@ fn declared_in(sources: &Path) -> BTreeSet<String> {
         // Operations that a module's own tests declare do not count.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         let declarations = text.split("const NAME: &'static str = \"").skip(1);
-        names.extend(declarations.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
+        names.extend(
+            declarations
+                .filter_map(|rest| rest.split('"').next())
+                .map(str::to_owned),
+        );
     }
     names
 }
 
 #[test]
 fn every_operation_of_the_library_has_scenarios() {
-    let tested: BTreeSet<String> =
-        scenarios::all().iter().map(|scenario| scenario.spec.operation().to_owned()).collect();
+    let tested: BTreeSet<String> = scenarios::all()
+        .iter()
+        .map(|scenario| scenario.spec.operation().to_owned())
+        .collect();
     let missing: Vec<String> = declared().difference(&tested).cloned().collect();
-    assert!(missing.is_empty(), "src/scenarios has no operation {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "src/scenarios has no operation {missing:?}"
+    );
 }
 
 #[test]
 fn a_scenario_has_the_name_of_its_operation() {
     for scenario in [scenarios::all(), scenarios::races::scenarios()].concat() {
         let sim = (scenario.state.build)();
-        assert_eq!((scenario.spec.request)(&sim).operation(), scenario.spec.operation(), "{scenario}");
+        assert_eq!(
+            (scenario.spec.request)(&sim).operation(),
+            scenario.spec.operation(),
+            "{scenario}"
+        );
     }
 }
 

@@ -36,19 +36,27 @@ pub fn root() -> PathBuf {
 /// Returns the pages of the site, by the names of their files, with the table of contents.
 pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let root = root();
-    let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
+    let read = |path: &str| {
+        fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
+    };
     let summary = read(SUMMARY)?;
     let known = Pages::of(&summary);
     let mut pages = BTreeMap::new();
     for (source, page) in &known.0 {
-        if pages.insert(page.clone(), known.rewritten(source, &read(source)?)).is_some() {
+        if pages
+            .insert(page.clone(), known.rewritten(source, &read(source)?))
+            .is_some()
+        {
             return Err(format!("{source} and another source are both {page}").into());
         }
     }
     for group in api::Group::ALL {
         pages.insert(group_page(group.name()), protos::page(group)?);
     }
-    pages.insert(DRIVERS_PAGE.to_owned(), driver_calls::page(&root.join(DRIVERS))?);
+    pages.insert(
+        DRIVERS_PAGE.to_owned(),
+        driver_calls::page(&root.join(DRIVERS))?,
+    );
     pages.insert("SUMMARY.md".to_owned(), known.rewritten(SUMMARY, &summary));
     Ok(pages)
 }
@@ -65,7 +73,10 @@ pub fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     for entry in fs::read_dir(root().join("docs"))? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "svg" || extension == "css") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "svg" || extension == "css")
+        {
             fs::copy(&path, source.join(path.file_name().unwrap_or_default()))?;
         }
     }

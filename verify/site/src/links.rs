@@ -13,7 +13,11 @@ impl Pages {
     pub(crate) fn of(summary: &str) -> Self {
         let sources = targets(summary).map(|target| resolved("docs/SUMMARY.md", target));
         let copied = sources.filter(|source| made_from(source).is_none());
-        Self(copied.map(|source| (source.clone(), page_of(&source))).collect())
+        Self(
+            copied
+                .map(|source| (source.clone(), page_of(&source)))
+                .collect(),
+        )
     }
 
     /// Returns `text`, the page from `source`, with links between the pages of the site. Links to
@@ -22,7 +26,9 @@ impl Pages {
         let mut rewritten = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, link, after)) = next_link(rest) {
-            let (file, anchor) = link.target.split_at(link.target.find('#').unwrap_or(link.target.len()));
+            let (file, anchor) = link
+                .target
+                .split_at(link.target.find('#').unwrap_or(link.target.len()));
             rewritten += before;
             let is_elsewhere = link.target.contains("://") || file.is_empty() || link.is_picture;
             let link = match self.page(&resolved(source, file)) {
@@ -63,7 +69,10 @@ fn page_of(source: &str) -> String {
 
 /// Returns the path of a link's target from the root of the tree.
 fn resolved(page: &str, target: &str) -> String {
-    let mut path = Path::new(page).parent().unwrap_or(Path::new("")).to_path_buf();
+    let mut path = Path::new(page)
+        .parent()
+        .unwrap_or(Path::new(""))
+        .to_path_buf();
     for component in Path::new(target).components() {
         match component {
             Component::ParentDir => drop(path.pop()),
@@ -114,17 +123,38 @@ mod tests {
         let pages = Pages::of(
             "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- [Disk](../crates/api/proto/disk/v1/api.proto)\n",
         );
-        let copied = [("crates/csi-proxy/README.md", "crates-csi-proxy.md"), ("docs/a.md", "a.md")];
-        assert!(pages.0.iter().map(|(source, page)| (source.as_str(), page.as_str())).eq(copied));
+        let copied = [
+            ("crates/csi-proxy/README.md", "crates-csi-proxy.md"),
+            ("docs/a.md", "a.md"),
+        ];
+        assert!(
+            pages
+                .0
+                .iter()
+                .map(|(source, page)| (source.as_str(), page.as_str()))
+                .eq(copied)
+        );
         for (text, rewritten) in [
             ("[a](a.md#b) [c](#d)", "[a](a.md#b) [c](#d)"),
-            ("x [flags](../crates/csi-proxy/README.md#flags) y", "x [flags](crates-csi-proxy.md#flags) y"),
-            ("[p](../crates/api/proto/disk/v1beta1/api.proto)", "[p](api-disk.md)"),
+            (
+                "x [flags](../crates/csi-proxy/README.md#flags) y",
+                "x [flags](crates-csi-proxy.md#flags) y",
+            ),
+            (
+                "[p](../crates/api/proto/disk/v1beta1/api.proto)",
+                "[p](api-disk.md)",
+            ),
             ("see [lint](../xtask/src/lint.rs).", "see lint."),
-            ("[w](https://example.com/a.md) ![p](channels.svg)", "[w](https://example.com/a.md) ![p](channels.svg)"),
+            (
+                "[w](https://example.com/a.md) ![p](channels.svg)",
+                "[w](https://example.com/a.md) ![p](channels.svg)",
+            ),
         ] {
             assert_eq!(pages.rewritten("docs/b.md", text), rewritten);
         }
-        assert_eq!(pages.rewritten("crates/csi-proxy/README.md", "[a](../../docs/a.md)"), "[a](a.md)");
+        assert_eq!(
+            pages.rewritten("crates/csi-proxy/README.md", "[a](../../docs/a.md)"),
+            "[a](a.md)"
+        );
     }
 }

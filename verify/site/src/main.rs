@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use clap::Parser;
 
 #[derive(Parser)]
-#[command(name = "site", about = "Writes the sources of the documentation site, for mdBook")]
+#[command(
+    name = "site",
+    about = "Writes the sources of the documentation site, for mdBook"
+)]
 struct Arguments {
     /// The folder to write
     folder: PathBuf,

@@ -9,8 +9,8 @@ use api::{Group, GroupVersion};
 use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
-    MethodDescriptorProto,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
+    FileDescriptorSet, MethodDescriptorProto,
 };
 
 /// A compiled proto and its comments, by the path of what they are on.
@@ -28,7 +28,11 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
     page += "| version | pipe | service | RPCs |\n|---|---|---|---|\n";
     for row in &versions {
         let (version, pipe, service) = (row.version, row.pipe(), row.service);
-        writeln!(page, "| [{version}](#{version}) | `\\\\.\\pipe\\{pipe}` | `{service}` | {} |", row.rpcs.len())?;
+        writeln!(
+            page,
+            "| [{version}](#{version}) | `\\\\.\\pipe\\{pipe}` | `{service}` | {} |",
+            row.rpcs.len()
+        )?;
     }
     page += "\nThe version in the first row is preferred. Clients should use it unless they must also run with older \
              nodes.\n";
@@ -39,12 +43,18 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
         page += &proto.comment(&[6, 0]);
         for (index, method) in (0..).zip(&proto.file.service[0].method) {
             let text = proto.rpc(index, method);
-            let described = *known.entry(format!("{} {text}", method.name())).or_insert(row.version);
+            let described = *known
+                .entry(format!("{} {text}", method.name()))
+                .or_insert(row.version);
             if described == row.version {
                 writeln!(page, "\n### {} ({})\n\n{text}", method.name(), row.version)?;
             } else {
                 let anchor = format!("{}-{described}", method.name().to_lowercase());
-                writeln!(page, "\n**{}**: as in [{described}](#{anchor}).", method.name())?;
+                writeln!(
+                    page,
+                    "\n**{}**: as in [{described}](#{anchor}).",
+                    method.name()
+                )?;
             }
         }
     }
@@ -53,7 +63,10 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
 
 impl Proto {
     fn of(row: &GroupVersion) -> Result<Self, Box<dyn Error>> {
-        let mut file = FileDescriptorSet::decode(row.descriptors())?.file.pop().ok_or("no descriptor")?;
+        let mut file = FileDescriptorSet::decode(row.descriptors())?
+            .file
+            .pop()
+            .ok_or("no descriptor")?;
         let locations = file.source_code_info.take().unwrap_or_default().location;
         let comments = locations.into_iter().map(|location| {
             let text = location.leading_comments().to_owned() + location.trailing_comments();
@@ -66,20 +79,30 @@ impl Proto {
     /// Returns the comment on what is at `path`, as paragraphs.
     fn comment(&self, path: &[i32]) -> String {
         let text = self.comments.get(path).map_or("", String::as_str);
-        let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
         let text = lines.join("\n").trim().replace('<', "&lt;");
         if text.is_empty() { text } else { text + "\n" }
     }
 
     /// Returns the comment on what is at `path`, in one line.
     fn line(&self, path: &[i32]) -> String {
-        self.comment(path).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+        self.comment(path)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace('|', "\\|")
     }
 
     fn rpc(&self, index: i32, method: &MethodDescriptorProto) -> String {
         let mut text = self.comment(&[6, 0, 2, index]);
         let mut written = Vec::new();
-        for (title, name) in [("Request", method.input_type()), ("Response", method.output_type())] {
+        for (title, name) in [
+            ("Request", method.input_type()),
+            ("Response", method.output_type()),
+        ] {
             self.write_message(&mut text, title, name, &mut written);
         }
         text
@@ -88,22 +111,36 @@ impl Proto {
     /// Writes the fields of a message, and after them those of the messages in it.
     fn write_message(&self, text: &mut String, title: &str, name: &str, written: &mut Vec<String>) {
         let name = name.rsplit('.').next().unwrap_or(name);
-        let Some((index, message)) = (0..).zip(&self.file.message_type).find(|(_, message)| message.name() == name)
+        let Some((index, message)) = (0..)
+            .zip(&self.file.message_type)
+            .find(|(_, message)| message.name() == name)
         else {
             return;
         };
         let about = self.line(&[4, index]);
-        let about = if about.is_empty() { about } else { format!(" {about}") };
+        let about = if about.is_empty() {
+            about
+        } else {
+            format!(" {about}")
+        };
         if message.field.is_empty() {
             let _ = write!(text, "\n{title} `{name}` has no fields.{about}\n");
             return;
         }
-        let _ = write!(text, "\n{title} `{name}`:{about}\n\n| field | type | number | meaning |\n|---|---|---|---|\n");
+        let _ = write!(
+            text,
+            "\n{title} `{name}`:{about}\n\n| field | type | number | meaning |\n|---|---|---|---|\n"
+        );
         let mut inner = Vec::new();
         for (at, field) in (0..).zip(&message.field) {
             let (kind, nested) = kind(message, field);
             let comment = self.line(&[4, index, 2, at]);
-            let _ = writeln!(text, "| `{}` | {kind} | {} | {comment} |", field.name(), field.number());
+            let _ = writeln!(
+                text,
+                "| `{}` | {kind} | {} | {comment} |",
+                field.name(),
+                field.number()
+            );
             inner.extend(nested);
         }
         for nested in inner {
@@ -118,20 +155,34 @@ impl Proto {
     fn write_enumeration(&self, text: &mut String, name: &str) {
         let name = name.rsplit('.').next().unwrap_or(name);
         let is_named = |(_, enumeration): &(i32, &EnumDescriptorProto)| enumeration.name() == name;
-        let Some((index, enumeration)) = (0..).zip(&self.file.enum_type).find(is_named) else { return };
-        let _ = write!(text, "\nEnumeration `{name}`:\n\n| value | number | meaning |\n|---|---|---|\n");
+        let Some((index, enumeration)) = (0..).zip(&self.file.enum_type).find(is_named) else {
+            return;
+        };
+        let _ = write!(
+            text,
+            "\nEnumeration `{name}`:\n\n| value | number | meaning |\n|---|---|---|\n"
+        );
         for (at, value) in (0..).zip(&enumeration.value) {
             let comment = self.line(&[5, index, 2, at]);
-            let _ = writeln!(text, "| `{}` | {} | {comment} |", value.name(), value.number());
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {comment} |",
+                value.name(),
+                value.number()
+            );
         }
     }
 }
 
 /// Returns the type of a field in words, and the name of the message or enumeration that it has.
 fn kind(message: &DescriptorProto, field: &FieldDescriptorProto) -> (String, Option<String>) {
-    let entry = message.nested_type.iter().find(|nested| field.type_name().ends_with(&format!(".{}", nested.name())));
+    let entry = message
+        .nested_type
+        .iter()
+        .find(|nested| field.type_name().ends_with(&format!(".{}", nested.name())));
     if let Some(entry) = entry.filter(|entry| entry.field.len() == 2) {
-        let ((key, _), (value, nested)) = (kind(entry, &entry.field[0]), kind(entry, &entry.field[1]));
+        let ((key, _), (value, nested)) =
+            (kind(entry, &entry.field[0]), kind(entry, &entry.field[1]));
         return (format!("map of {key} to {value}"), nested);
     }
     let (name, nested) = match field.r#type() {
@@ -139,7 +190,17 @@ fn kind(message: &DescriptorProto, field: &FieldDescriptorProto) -> (String, Opt
             let name = field.type_name().rsplit('.').next().unwrap_or_default();
             (format!("`{name}`"), Some(field.type_name().to_owned()))
         }
-        scalar => (scalar.as_str_name().trim_start_matches("TYPE_").to_lowercase(), None),
+        scalar => (
+            scalar
+                .as_str_name()
+                .trim_start_matches("TYPE_")
+                .to_lowercase(),
+            None,
+        ),
     };
-    if field.label() == Label::Repeated { (format!("list of {name}"), nested) } else { (name, nested) }
+    if field.label() == Label::Repeated {
+        (format!("list of {name}"), nested)
+    } else {
+        (name, nested)
+    }
 }

@@ -16,11 +16,14 @@ fn pages() -> BTreeMap<String, String> {
 /// Returns the lines of a page that are no code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
-    text.lines().zip(1..).map(|(line, number)| (number, line)).filter(move |(_, line)| {
-        let is_fence = line.starts_with("```");
-        is_code ^= is_fence;
-        !is_code && !is_fence && !line.starts_with("    ")
-    })
+    text.lines()
+        .zip(1..)
+        .map(|(line, number)| (number, line))
+        .filter(move |(_, line)| {
+            let is_fence = line.starts_with("```");
+            is_code ^= is_fence;
+            !is_code && !is_fence && !line.starts_with("    ")
+        })
 }
 
 /// Returns the blocks of code of a page, each with its language, and the indented lines as a block
@@ -54,18 +57,24 @@ fn anchors(text: &str) -> BTreeSet<String> {
             .chars()
             .filter_map(|letter| match letter {
                 ' ' => Some('-'),
-                letter => (letter.is_alphanumeric() || matches!(letter, '-' | '_')).then_some(letter),
+                letter => {
+                    (letter.is_alphanumeric() || matches!(letter, '-' | '_')).then_some(letter)
+                }
             })
             .collect();
         let taken = (1..).map(|number| format!("{anchor}-{number}"));
-        let free = std::iter::once(anchor.clone()).chain(taken).find(|anchor| !anchors.contains(anchor));
+        let free = std::iter::once(anchor.clone())
+            .chain(taken)
+            .find(|anchor| !anchors.contains(anchor));
         anchors.extend(free);
     }
     anchors
 }
 
 fn has_extension(name: &str, wanted: &str) -> bool {
-    Path::new(name).extension().is_some_and(|extension| extension == wanted)
+    Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == wanted)
 }
 
 #[test]
@@ -74,11 +83,22 @@ fn every_link_leads_to_a_page_and_a_heading() {
     let mut broken = Vec::new();
     for (name, text) in &pages {
         for (number, line) in prose(text) {
-            for target in line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target) {
+            for target in line
+                .split("](")
+                .skip(1)
+                .filter_map(|rest| rest.split_once(')'))
+                .map(|(target, _)| target)
+            {
                 let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-                let page = if file.is_empty() { Some(text) } else { pages.get(file) };
-                let is_picture = has_extension(file, "svg") && site::root().join("docs").join(file).is_file();
-                let leads = page.is_some_and(|page| anchor.is_empty() || anchors(page).contains(anchor));
+                let page = if file.is_empty() {
+                    Some(text)
+                } else {
+                    pages.get(file)
+                };
+                let is_picture =
+                    has_extension(file, "svg") && site::root().join("docs").join(file).is_file();
+                let leads =
+                    page.is_some_and(|page| anchor.is_empty() || anchors(page).contains(anchor));
                 if !target.contains("://") && !is_picture && !leads {
                     broken.push(format!("{name}:{number}: {target}"));
                 }
@@ -92,9 +112,16 @@ fn every_link_leads_to_a_page_and_a_heading() {
 fn every_page_of_the_documentation_is_in_the_table_of_contents() {
     let pages = pages();
     for entry in fs::read_dir(site::root().join("docs")).expect("the folder") {
-        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        let name = entry
+            .expect("an entry")
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         if has_extension(&name, "md") {
-            assert!(pages.contains_key(&name), "docs/SUMMARY.md has no link to {name}");
+            assert!(
+                pages.contains_key(&name),
+                "docs/SUMMARY.md has no link to {name}"
+            );
         }
     }
     for page in pages.keys().filter(|name| *name != "SUMMARY.md") {
@@ -107,10 +134,14 @@ fn every_page_of_the_documentation_is_in_the_table_of_contents() {
 fn each_kind_of_reader_has_a_front_page_to_which_the_first_page_leads() {
     let pages = pages();
     for front in ["administrators.md", "driver-authors.md", "developers.md"] {
-        assert!(pages["introduction.md"].contains(&format!("]({front})")), "{front}");
         assert!(
-            pages["SUMMARY.md"].contains(&format!("# For {}\n\n- [", front.trim_end_matches(".md").replace('-', " ")))
+            pages["introduction.md"].contains(&format!("]({front})")),
+            "{front}"
         );
+        assert!(pages["SUMMARY.md"].contains(&format!(
+            "# For {}\n\n- [",
+            front.trim_end_matches(".md").replace('-', " ")
+        )));
     }
 }
 
@@ -119,10 +150,15 @@ fn every_rpc_of_every_version_is_described() {
     let pages = pages();
     for row in &api::GROUP_VERSIONS {
         let page = &pages[&format!("api-{}.md", row.group.name())];
-        let of_version = page.split(&format!("\n## {}\n", row.version)).nth(1).expect("a section");
+        let of_version = page
+            .split(&format!("\n## {}\n", row.version))
+            .nth(1)
+            .expect("a section");
         let of_version = of_version.split("\n## ").next().unwrap_or_default();
         for rpc in row.rpcs {
-            let described = of_version.split(&format!("\n### {} ({})\n\n", rpc.name, row.version)).nth(1);
+            let described = of_version
+                .split(&format!("\n### {} ({})\n\n", rpc.name, row.version))
+                .nth(1);
             let is_described = described.is_some_and(|text| !text.starts_with(['\n', '#', '*']));
             let is_as_elsewhere = of_version.contains(&format!("\n**{}**: as in [", rpc.name));
             assert!(is_described || is_as_elsewhere, "{}", rpc.path);
@@ -134,7 +170,10 @@ fn every_rpc_of_every_version_is_described() {
 fn a_reference_has_the_fields_of_messages_in_messages_and_the_values_of_enumerations() {
     let pages = pages();
     for (page, line) in [
-        ("api-disk.md", "| `disk_locations` | map of uint32 to `DiskLocation` | 1 |"),
+        (
+            "api-disk.md",
+            "| `disk_locations` | map of uint32 to `DiskLocation` | 1 |",
+        ),
         ("api-disk.md", "Message `DiskLocation`"),
         ("api-iscsi.md", "| `ONE_WAY_CHAP` | 1 |"),
         ("api-iscsi.md", "| `target_portal` | `TargetPortal` | 1 |"),
@@ -162,17 +201,36 @@ const KINDS: [ErrorKind; 12] = [
 #[test]
 fn each_kind_of_error_has_its_cause_diagnosis_and_remedy_and_the_rule_names_those_to_repeat() {
     let pages = pages();
-    let rule =
-        pages["driver-development.md"].lines().find(|line| line.starts_with("- Repeat a call that failed with "));
+    let rule = pages["driver-development.md"]
+        .lines()
+        .find(|line| line.starts_with("- Repeat a call that failed with "));
     for kind in KINDS {
         // The pages spell the codes as grpc-go does.
         let code = format!("{kind:?}").replace("Cancelled", "Canceled");
-        let row = pages["troubleshoot.md"].lines().find(|line| line.starts_with(&format!("| {code} |")));
-        let cells: Vec<_> = row.unwrap_or_else(|| panic!("no row for {code}")).split('|').map(str::trim).collect();
-        let [_, _, cause, diagnosis, remedy, may_still_run, _] = cells[..] else { panic!("{cells:?}") };
-        assert!(!cause.is_empty() && !diagnosis.is_empty() && !remedy.is_empty(), "{code}");
+        let row = pages["troubleshoot.md"]
+            .lines()
+            .find(|line| line.starts_with(&format!("| {code} |")));
+        let cells: Vec<_> = row
+            .unwrap_or_else(|| panic!("no row for {code}"))
+            .split('|')
+            .map(str::trim)
+            .collect();
+        let [_, _, cause, diagnosis, remedy, may_still_run, _] = cells[..] else {
+            panic!("{cells:?}")
+        };
+        assert!(
+            !cause.is_empty() && !diagnosis.is_empty() && !remedy.is_empty(),
+            "{code}"
+        );
         let is_retryable = Error::new(kind, "X", "").is_retryable();
-        assert_eq!([may_still_run == "yes", rule.expect("a rule").contains(&code)], [is_retryable; 2], "{code}");
+        assert_eq!(
+            [
+                may_still_run == "yes",
+                rule.expect("a rule").contains(&code)
+            ],
+            [is_retryable; 2],
+            "{code}"
+        );
     }
 }
 
@@ -180,19 +238,31 @@ fn each_kind_of_error_has_its_cause_diagnosis_and_remedy_and_the_rule_names_thos
 fn every_metric_that_a_page_names_exists() {
     let pages = pages();
     // A test of csi-proxy compares the rows of this table with the program.
-    let rows = pages["metrics.md"].lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
-    let is_metric =
-        |kind: &str| ["counter | ", "gauge | ", "histogram | ", "summary | "].iter().any(|own| kind.starts_with(own));
-    let known: BTreeSet<&str> = rows.filter(|(_, kind)| is_metric(kind)).map(|(name, _)| name).collect();
+    let rows = pages["metrics.md"]
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let is_metric = |kind: &str| {
+        ["counter | ", "gauge | ", "histogram | ", "summary | "]
+            .iter()
+            .any(|own| kind.starts_with(own))
+    };
+    let known: BTreeSet<&str> = rows
+        .filter(|(_, kind)| is_metric(kind))
+        .map(|(name, _)| name)
+        .collect();
     assert!(known.len() >= 10, "{known:?}");
     for (page, text) in pages.iter().filter(|(name, _)| *name != "performance.md") {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         let names = words.filter(|word| {
-            word.starts_with("grpc_server_") || (word.starts_with("csi_proxy_") && word.matches('_').count() > 1)
+            word.starts_with("grpc_server_")
+                || (word.starts_with("csi_proxy_") && word.matches('_').count() > 1)
         });
         for name in names.filter(|name| !name.ends_with('_')) {
-            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix));
-            let is_known = known.contains(name) || of_histogram.is_some_and(|name| known.contains(name));
+            let of_histogram = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| name.strip_suffix(suffix));
+            let is_known =
+                known.contains(name) || of_histogram.is_some_and(|name| known.contains(name));
             assert!(is_known || is_package(name), "{page} names {name}");
         }
     }
@@ -201,7 +271,9 @@ fn every_metric_that_a_page_names_exists() {
 #[test]
 fn node_stage_volume_has_the_calls_of_the_driver_in_their_order() {
     let page = &pages()["channels.md"];
-    let steps = page.lines().filter(|line| line.starts_with(|letter: char| letter.is_ascii_digit()));
+    let steps = page
+        .lines()
+        .filter(|line| line.starts_with(|letter: char| letter.is_ascii_digit()));
     let spans = steps.flat_map(|line| line.split('`').skip(1).step_by(2));
     let described: Vec<&str> = spans.filter(|span| span.split('/').count() == 3).collect();
 
@@ -210,7 +282,11 @@ fn node_stage_volume_has_the_calls_of_the_driver_in_their_order() {
         serde_json::from_str(&fs::read_to_string(file).expect("the driver's calls")).expect("JSON");
     let phase = &driver["phases"][0];
     assert_eq!(phase["name"], "NodeStageVolume");
-    let calls = phase["steps"].as_array().expect("steps").iter().filter_map(|step| step["call"].as_str());
+    let calls = phase["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .filter_map(|step| step["call"].as_str());
     assert_eq!(described, calls.collect::<Vec<_>>());
 }
 
@@ -218,16 +294,27 @@ fn node_stage_volume_has_the_calls_of_the_driver_in_their_order() {
 fn the_readme_installs_with_the_commands_of_the_documentation() {
     let readme = fs::read_to_string(site::root().join("README.md")).expect("the README");
     let page = &pages()["install.md"];
-    let section = readme.split("## Install on a node\n").nth(1).expect("the section");
+    let section = readme
+        .split("## Install on a node\n")
+        .nth(1)
+        .expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();
-    let commands: Vec<&str> = section.lines().filter(|line| line.starts_with("    ")).collect();
+    let commands: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("    "))
+        .collect();
     assert!(commands.len() >= 5, "{commands:?}");
-    assert!(page.contains(&commands.join("\n")), "docs/install.md has other commands than:\n{commands:#?}");
+    assert!(
+        page.contains(&commands.join("\n")),
+        "docs/install.md has other commands than:\n{commands:#?}"
+    );
 }
 
 /// Returns whether a word is the name of a package in code.
 fn is_package(word: &str) -> bool {
-    ["csi_proxy_client", "csi_proxy_sim", "csi_proxy_storage"].iter().any(|package| word.starts_with(package))
+    ["csi_proxy_client", "csi_proxy_sim", "csi_proxy_storage"]
+        .iter()
+        .any(|package| word.starts_with(package))
 }
 
 /// Separates the words of a command as a shell does, as far as quotation marks go. What follows
@@ -253,19 +340,24 @@ fn every_command_line_of_the_programs_in_a_block_of_code_can_be_parsed() {
     for (page, text) in pages() {
         for (_, block) in blocks(&text) {
             for line in block.lines() {
-                let of_daemon = line.split_once("csi-proxy.exe ").and_then(|(before, command)| {
-                    match before.split_once("binPath") {
-                        // The command line of a service stands in quotation marks.
-                        Some(_) => command.split('"').next(),
-                        None => (!before.contains(' ')).then_some(command),
-                    }
-                });
+                let of_daemon = line
+                    .split_once("csi-proxy.exe ")
+                    .and_then(|(before, command)| {
+                        match before.split_once("binPath") {
+                            // The command line of a service stands in quotation marks.
+                            Some(_) => command.split('"').next(),
+                            None => (!before.contains(' ')).then_some(command),
+                        }
+                    });
                 if let Some(command) = of_daemon {
                     daemon += 1;
                     let parsed = csi_proxy::command::Command::parse(words(command));
                     assert!(parsed.is_ok(), "{page}: {line}: {parsed:?}");
                 }
-                if let Some(command) = line.strip_prefix("cargo sim").or_else(|| line.strip_prefix("csi-proxy-sim ")) {
+                if let Some(command) = line
+                    .strip_prefix("cargo sim")
+                    .or_else(|| line.strip_prefix("csi-proxy-sim "))
+                {
                     simulator += 1;
                     let parsed = csi_proxy_sim::command::Command::parse(words(command));
                     assert!(parsed.is_ok(), "{page}: {line}: {parsed:?}");
@@ -273,13 +365,25 @@ fn every_command_line_of_the_programs_in_a_block_of_code_can_be_parsed() {
             }
         }
     }
-    assert!(daemon > 10 && simulator > 3, "{daemon} and {simulator} command lines");
+    assert!(
+        daemon > 10 && simulator > 3,
+        "{daemon} and {simulator} command lines"
+    );
 }
 
 /// Returns whether a shell can parse a script.
 fn is_script(text: &str) -> bool {
-    let mut shell = Command::new("sh").arg("-n").stdin(Stdio::piped()).spawn().expect("a shell");
-    shell.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let mut shell = Command::new("sh")
+        .arg("-n")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    shell
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(text.as_bytes())
+        .expect("it reads");
     shell.wait().expect("an end").success()
 }
 
@@ -292,16 +396,32 @@ fn every_block_of_code_is_in_its_language() {
         "sim/simtest/example/driver_test.go",
         "sim/csi-proxy-sim/tests/rust_driver.rs",
     ];
-    let source = |path: &str| fs::read_to_string(site::root().join(path)).expect(path).replace("\r\n", "\n");
+    let source = |path: &str| {
+        fs::read_to_string(site::root().join(path))
+            .expect(path)
+            .replace("\r\n", "\n")
+    };
     // A test of this tree does not take the program of the variable CSI_PROXY_SIM.
     let own_program = "Node::start_program(Path::new(env!(\"CARGO_BIN_EXE_csi-proxy-sim\")), ";
-    let sources = sources.map(source).concat().replace(own_program, "Node::start(");
+    let sources = sources
+        .map(source)
+        .concat()
+        .replace(own_program, "Node::start(");
     for (page, text) in pages() {
         for (language, block) in blocks(&text) {
             match language.as_str() {
-                "sh" => assert!(std::env::consts::OS == "windows" || is_script(&block), "{page}:\n{block}"),
-                "yaml" => drop(YamlLoader::load_from_str(&block).unwrap_or_else(|error| panic!("{page}: {error}"))),
-                "toml" => drop(os_sim::Sim::from_toml(&block).unwrap_or_else(|error| panic!("{page}: {error}"))),
+                "sh" => assert!(
+                    std::env::consts::OS == "windows" || is_script(&block),
+                    "{page}:\n{block}"
+                ),
+                "yaml" => drop(
+                    YamlLoader::load_from_str(&block)
+                        .unwrap_or_else(|error| panic!("{page}: {error}")),
+                ),
+                "toml" => drop(
+                    os_sim::Sim::from_toml(&block)
+                        .unwrap_or_else(|error| panic!("{page}: {error}")),
+                ),
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&block).expect(&page)),
                 // Without a language are command prompts and pictures. PowerShell is parsed by a
                 // test of xtask, and the Rust of the client's README is compiled with that crate.
@@ -314,7 +434,9 @@ fn every_block_of_code_is_in_its_language() {
         }
     }
     assert!(
-        ["sh", "yaml", "toml", "powershell", "go"].iter().all(|language| counts.contains_key(*language)),
+        ["sh", "yaml", "toml", "powershell", "go"]
+            .iter()
+            .all(|language| counts.contains_key(*language)),
         "{counts:?}"
     );
 }

@@ -3,7 +3,13 @@
 
 use super::Source;
 
-const PLATFORMS: [&str; 5] = ["windows", "unix", "target_os", "target_family", "target_env"];
+const PLATFORMS: [&str; 5] = [
+    "windows",
+    "unix",
+    "target_os",
+    "target_family",
+    "target_env",
+];
 
 /// Returns a breach for each cfg that names a platform where it must not.
 pub(super) fn breaches(source: &Source, is_crate_root: bool) -> Vec<String> {
@@ -17,20 +23,28 @@ pub(super) fn breaches(source: &Source, is_crate_root: bool) -> Vec<String> {
     if imp.len() != 2 {
         others.extend(imp);
     }
-    let sentence = "cfg for a platform is neither on the first line of a crate nor on a pair of `mod imp`";
-    others.into_iter().map(|at| source.breach(at + 1, sentence)).collect()
+    let sentence =
+        "cfg for a platform is neither on the first line of a crate nor on a pair of `mod imp`";
+    others
+        .into_iter()
+        .map(|at| source.breach(at + 1, sentence))
+        .collect()
 }
 
 /// Returns whether a line of code has a cfg that names a platform outside quotation marks.
 fn names_platform(line: &str) -> bool {
     let unquoted: String = line.split('"').step_by(2).collect();
     let mut words = unquoted.split(|letter: char| letter != '_' && !letter.is_alphanumeric());
-    words.any(|word| ["cfg", "cfg_attr"].contains(&word)) && words.any(|word| PLATFORMS.contains(&word))
+    words.any(|word| ["cfg", "cfg_attr"].contains(&word))
+        && words.any(|word| PLATFORMS.contains(&word))
 }
 
 /// Returns whether these lines are attributes followed by `mod imp`.
 fn is_imp(lines: &[&str]) -> bool {
-    let item = lines.iter().find(|line| !line.starts_with("#[")).unwrap_or(&"");
+    let item = lines
+        .iter()
+        .find(|line| !line.starts_with("#["))
+        .unwrap_or(&"");
     ["mod imp;", "mod imp {"].contains(item)
 }
 
@@ -45,17 +59,41 @@ mod tests {
 
     #[test]
     fn a_crate_can_be_for_one_platform_by_its_first_line() {
-        assert_eq!(count("crates/os-win32/src/lib.rs", "//! Windows.\n#![cfg(windows)]\nmod a;\n"), 0);
-        assert_eq!(count("crates/os-win32/src/lib.rs", "use a;\n#![cfg(windows)]\n"), 1);
-        assert_eq!(count("crates/os-win32/src/disk.rs", "#![cfg(windows)]\n"), 1);
+        assert_eq!(
+            count(
+                "crates/os-win32/src/lib.rs",
+                "//! Windows.\n#![cfg(windows)]\nmod a;\n"
+            ),
+            0
+        );
+        assert_eq!(
+            count("crates/os-win32/src/lib.rs", "use a;\n#![cfg(windows)]\n"),
+            1
+        );
+        assert_eq!(
+            count("crates/os-win32/src/disk.rs", "#![cfg(windows)]\n"),
+            1
+        );
     }
 
     #[test]
     fn a_pair_of_imp_modules_can_differ_by_platform() {
         let pair = "#[cfg(unix)]\n#[path = \"unix.rs\"]\nmod imp;\n#[cfg(windows)]\nmod imp {\n}\n";
         assert_eq!(count("crates/transport/src/address.rs", pair), 0);
-        assert_eq!(count("crates/transport/src/address.rs", "#[cfg(windows)]\nmod imp;\n"), 1);
-        assert_eq!(count("crates/transport/src/address.rs", &pair.replace("imp", "import")), 2);
+        assert_eq!(
+            count(
+                "crates/transport/src/address.rs",
+                "#[cfg(windows)]\nmod imp;\n"
+            ),
+            1
+        );
+        assert_eq!(
+            count(
+                "crates/transport/src/address.rs",
+                &pair.replace("imp", "import")
+            ),
+            2
+        );
     }
 
     #[test]
@@ -68,8 +106,11 @@ mod tests {
         ] {
             assert_eq!(count("crates/os/src/disk.rs", text), 1, "{text}");
         }
-        for text in ["#[cfg(test)]\nmod tests {}\n", "#[cfg(feature = \"windows\")]\nfn a() {}\n", "fn windows() {}\n"]
-        {
+        for text in [
+            "#[cfg(test)]\nmod tests {}\n",
+            "#[cfg(feature = \"windows\")]\nfn a() {}\n",
+            "fn windows() {}\n",
+        ] {
             assert_eq!(count("crates/os/src/disk.rs", text), 0, "{text}");
         }
     }

@@ -25,8 +25,12 @@ pub(super) struct Dependency {
 }
 
 /// The top folders, each with those that packages in it depend on.
-const FOLDERS: [(&str, &[&str]); 4] =
-    [("crates", &["crates"]), ("sim", &["crates", "sim"]), ("verify", &["crates", "sim", "verify"]), ("xtask", &[])];
+const FOLDERS: [(&str, &[&str]); 4] = [
+    ("crates", &["crates"]),
+    ("sim", &["crates", "sim"]),
+    ("verify", &["crates", "sim", "verify"]),
+    ("xtask", &[]),
+];
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a
 /// program are not listed: they choose among all libraries.
@@ -34,11 +38,22 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/api", &[]),
     ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
-    ("crates/doctor", &["crates/os", "crates/storage-ops", "crates/terminal-text"]),
+    (
+        "crates/doctor",
+        &["crates/os", "crates/storage-ops", "crates/terminal-text"],
+    ),
     ("crates/dynamic-client", &["crates/api"]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),
-    ("crates/server", &["crates/api", "crates/authority-filter", "crates/storage-ops", "crates/transport"]),
+    (
+        "crates/server",
+        &[
+            "crates/api",
+            "crates/authority-filter",
+            "crates/storage-ops",
+            "crates/transport",
+        ],
+    ),
     ("crates/storage-ops", &["crates/os", "crates/terminal-text"]),
     ("crates/terminal-text", &[]),
     ("crates/transport", &[]),
@@ -53,15 +68,31 @@ pub(super) fn dependencies(packages: &[&Package]) -> Result<Vec<Dependency>, Err
     let mut found = Vec::new();
     for package in packages {
         let manifest = package.manifest_path.as_std_path();
-        let from = manifest.parent().unwrap_or(manifest).strip_prefix(&root)?.to_path_buf();
+        let from = manifest
+            .parent()
+            .unwrap_or(manifest)
+            .strip_prefix(&root)?
+            .to_path_buf();
         let from_program = package.targets.iter().any(cargo_metadata::Target::is_bin);
-        found.push(Dependency { from: from.clone(), to: from.clone(), for_tests: false, from_program });
+        found.push(Dependency {
+            from: from.clone(),
+            to: from.clone(),
+            for_tests: false,
+            from_program,
+        });
         for dependency in &package.dependencies {
             // Only a package of this tree has a path.
-            let Some(path) = &dependency.path else { continue };
+            let Some(path) = &dependency.path else {
+                continue;
+            };
             let to = path.as_std_path().strip_prefix(&root)?.to_path_buf();
             let for_tests = dependency.kind == DependencyKind::Development;
-            found.push(Dependency { from: from.clone(), to, for_tests, from_program });
+            found.push(Dependency {
+                from: from.clone(),
+                to,
+                for_tests,
+                from_program,
+            });
         }
     }
     Ok(found)
@@ -72,16 +103,32 @@ pub(super) fn breaches(dependencies: &[Dependency]) -> Vec<String> {
     dependencies.iter().filter_map(breach).collect()
 }
 
-fn breach(Dependency { from, to, for_tests, from_program }: &Dependency) -> Option<String> {
+fn breach(
+    Dependency {
+        from,
+        to,
+        for_tests,
+        from_program,
+    }: &Dependency,
+) -> Option<String> {
     let table = "xtask/src/lint/crate_deps.rs";
     let Some((folder, may)) = FOLDERS.iter().find(|(folder, _)| from.starts_with(folder)) else {
-        return Some(format!("{}: its top folder is not in the table of {table}", from.display()));
+        return Some(format!(
+            "{}: its top folder is not in the table of {table}",
+            from.display()
+        ));
     };
-    let is_in = |folders: &[&str], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    let is_in =
+        |folders: &[&str], path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let is_library = ["crates", "sim"].contains(folder) && !from_program;
-    let library = LIBRARIES.iter().find(|(library, _)| from == Path::new(library));
+    let library = LIBRARIES
+        .iter()
+        .find(|(library, _)| from == Path::new(library));
     if is_library && library.is_none() {
-        return Some(format!("{}: this library is not in the table of {table}", from.display()));
+        return Some(format!(
+            "{}: this library is not in the table of {table}",
+            from.display()
+        ));
     }
     let allowed = match library {
         _ if from == to => true,
@@ -89,8 +136,18 @@ fn breach(Dependency { from, to, for_tests, from_program }: &Dependency) -> Opti
         Some((_, may)) => may.iter().any(|library| to == Path::new(library)),
         None => is_in(may, to),
     };
-    let even = if *for_tests { ", not even for tests" } else { "" };
-    (!allowed).then(|| format!("{}: must not depend on {}{even}", from.display(), to.display()))
+    let even = if *for_tests {
+        ", not even for tests"
+    } else {
+        ""
+    };
+    (!allowed).then(|| {
+        format!(
+            "{}: must not depend on {}{even}",
+            from.display(),
+            to.display()
+        )
+    })
 }
 
 #[cfg(test)]
@@ -98,8 +155,19 @@ mod tests {
     use super::*;
 
     fn breach_of(from: &str, to: &str, for_tests: bool) -> Option<String> {
-        let from_program = ["crates/csi-proxy", "crates/csi-proxyctl", "sim/csi-proxy-sim", "xtask"].contains(&from);
-        breach(&Dependency { from: from.into(), to: to.into(), for_tests, from_program })
+        let from_program = [
+            "crates/csi-proxy",
+            "crates/csi-proxyctl",
+            "sim/csi-proxy-sim",
+            "xtask",
+        ]
+        .contains(&from);
+        breach(&Dependency {
+            from: from.into(),
+            to: to.into(),
+            for_tests,
+            from_program,
+        })
     }
 
     #[test]
@@ -107,7 +175,9 @@ mod tests {
         for implementation in ["crates/os-win32", "sim/os-sim"] {
             assert_eq!(
                 breach_of("crates/storage-ops", implementation, false),
-                Some(format!("crates/storage-ops: must not depend on {implementation}"))
+                Some(format!(
+                    "crates/storage-ops: must not depend on {implementation}"
+                ))
             );
         }
         assert!(breach_of("crates/server", "crates/os", false).is_some());
@@ -126,7 +196,10 @@ mod tests {
     fn each_folder_depends_on_those_before_it() {
         assert!(breach_of("crates/csi-proxy", "sim/os-sim", false).is_some());
         assert!(breach_of("crates/csi-proxyctl", "sim/os-sim", false).is_some());
-        assert_eq!(breach_of("sim/csi-proxy-sim", "crates/csi-proxy", false), None);
+        assert_eq!(
+            breach_of("sim/csi-proxy-sim", "crates/csi-proxy", false),
+            None
+        );
         assert!(breach_of("sim/csi-proxy-sim", "verify/soak", false).is_some());
         assert!(breach_of("sim/os-sim", "verify/simtest", true).is_some());
         assert_eq!(breach_of("verify/simtest", "sim/os-sim", false), None);
@@ -138,7 +211,10 @@ mod tests {
     fn no_two_libraries_depend_on_each_other() {
         for (library, may) in LIBRARIES {
             for other in may {
-                assert!(breach_of(other, library, false).is_some(), "{other} and {library} depend on each other");
+                assert!(
+                    breach_of(other, library, false).is_some(),
+                    "{other} and {library} depend on each other"
+                );
             }
         }
     }

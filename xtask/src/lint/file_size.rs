@@ -10,8 +10,13 @@ const MOST_LINES_OF_MAIN: usize = 150;
 /// Returns a breach if the file is too long.
 pub(super) fn breach(source: &Source) -> Option<String> {
     let lines = source.text.lines().count();
-    let most = if source.path.ends_with("main.rs") { MOST_LINES_OF_MAIN } else { MOST_LINES };
-    (source.is_rust() && lines > most).then(|| source.breach(lines, &format!("more than {most} lines")))
+    let most = if source.path.ends_with("main.rs") {
+        MOST_LINES_OF_MAIN
+    } else {
+        MOST_LINES
+    };
+    (source.is_rust() && lines > most)
+        .then(|| source.breach(lines, &format!("more than {most} lines")))
 }
 
 #[cfg(test)]

@@ -7,7 +7,17 @@ use std::path::Path;
 use super::Source;
 
 /// The first components that mark a code span as a path in this tree.
-const TOP: [&str; 9] = ["crates/", "sim/", "verify/", "deploy/", "docs/", "xtask/", "examples/", ".github/", ".cargo/"];
+const TOP: [&str; 9] = [
+    "crates/",
+    "sim/",
+    "verify/",
+    "deploy/",
+    "docs/",
+    "xtask/",
+    "examples/",
+    ".github/",
+    ".cargo/",
+];
 
 /// Names with at least this many underscores are those of tests; other code has shorter ones.
 const UNDERSCORES_OF_A_TEST: usize = 4;
@@ -16,9 +26,17 @@ const UNDERSCORES_OF_A_TEST: usize = 4;
 ///
 /// `exists` returns whether a path, relative to the root of the tree, exists.
 pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    let functions: BTreeSet<&str> =
-        sources.iter().filter(|source| source.is_rust()).flat_map(|source| functions(&source.text)).collect();
-    let pages = sources.iter().filter(|source| source.path.extension().is_some_and(|extension| extension == "md"));
+    let functions: BTreeSet<&str> = sources
+        .iter()
+        .filter(|source| source.is_rust())
+        .flat_map(|source| functions(&source.text))
+        .collect();
+    let pages = sources.iter().filter(|source| {
+        source
+            .path
+            .extension()
+            .is_some_and(|extension| extension == "md")
+    });
     let mut breaches = Vec::new();
     for page in pages {
         for (index, line) in page.text.lines().enumerate() {
@@ -44,7 +62,10 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
 
 /// Returns the targets of `[text](target)`.
 fn links(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
+    line.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(target, _)| target)
 }
 
 /// Returns the text between single backticks.
@@ -62,13 +83,20 @@ fn is_path(span: &str) -> bool {
 fn is_test(span: &str) -> bool {
     let name = span.strip_suffix('*').unwrap_or(span);
     let is_metric = name.starts_with("csi_proxy_") || name.starts_with("grpc_");
-    let is_name = name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    is_name && !is_metric && (name.matches('_').count() >= UNDERSCORES_OF_A_TEST || name.starts_with("contract_"))
+    let is_name = name
+        .chars()
+        .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    is_name
+        && !is_metric
+        && (name.matches('_').count() >= UNDERSCORES_OF_A_TEST || name.starts_with("contract_"))
 }
 
 fn names_a_function(span: &str, functions: &BTreeSet<&str>) -> bool {
     match span.strip_suffix('*') {
-        Some(prefix) => functions.range(prefix..).next().is_some_and(|name| name.starts_with(prefix)),
+        Some(prefix) => functions
+            .range(prefix..)
+            .next()
+            .is_some_and(|name| name.starts_with(prefix)),
         None => functions.contains(span),
     }
 }
@@ -76,7 +104,9 @@ fn names_a_function(span: &str, functions: &BTreeSet<&str>) -> bool {
 /// Returns the names of all functions in a Rust source.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     let name = |rest: &str| rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    text.split("fn ").skip(1).map(move |rest| &rest[..name(rest).unwrap_or(rest.len())])
+    text.split("fn ")
+        .skip(1)
+        .map(move |rest| &rest[..name(rest).unwrap_or(rest.len())])
 }
 
 #[cfg(test)]
@@ -94,22 +124,32 @@ mod tests {
             source("README.md", "# A heading, with `code`\n"),
             source("crates/os/src/lib.rs", "fn a_b_c_d_e() {}"),
         ];
-        let exists = |path: &Path| path == Path::new("crates/os") || sources.iter().any(|file| file.path == path);
+        let exists = |path: &Path| {
+            path == Path::new("crates/os") || sources.iter().any(|file| file.path == path)
+        };
         breaches(&sources, exists)
     }
 
     #[test]
     fn existing_paths_and_tests_are_accepted() {
-        let page =
-            "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
+        let page = "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
     }
 
     #[test]
     fn missing_paths_and_tests_are_reported() {
-        assert_eq!(of("[a](missing.md#b)"), ["docs/page.md:1: the link target missing.md#b does not exist"]);
-        assert_eq!(of("\n`crates/missing/src`"), ["docs/page.md:2: crates/missing/src does not exist"]);
-        let missing = ["docs/page.md:1: no test is called a_b_c_d_f", "docs/page.md:1: no test is called contract_09*"];
+        assert_eq!(
+            of("[a](missing.md#b)"),
+            ["docs/page.md:1: the link target missing.md#b does not exist"]
+        );
+        assert_eq!(
+            of("\n`crates/missing/src`"),
+            ["docs/page.md:2: crates/missing/src does not exist"]
+        );
+        let missing = [
+            "docs/page.md:1: no test is called a_b_c_d_f",
+            "docs/page.md:1: no test is called contract_09*",
+        ];
         assert_eq!(of("`a_b_c_d_f` `contract_09*`"), missing);
     }
 }

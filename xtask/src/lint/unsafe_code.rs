@@ -8,8 +8,11 @@ use super::Source;
 const EXCEPTION: &str = "crates/os-win32";
 /// The packages that are not in the workspace: the fuzz programs need libFuzzer, the executor's
 /// model many packages, and the example Go.
-const OUTSIDE_WORKSPACE: [&str; 3] =
-    ["verify/fuzz/Cargo.toml", "verify/executor-model/Cargo.toml", "examples/node-plugin-rust/Cargo.toml"];
+const OUTSIDE_WORKSPACE: [&str; 3] = [
+    "verify/fuzz/Cargo.toml",
+    "verify/executor-model/Cargo.toml",
+    "examples/node-plugin-rust/Cargo.toml",
+];
 
 /// Returns a breach if a manifest does not use the workspace's lints, or a source file sets this
 /// one.
@@ -17,15 +20,24 @@ pub(super) fn breach(source: &Source) -> Option<String> {
     let name = concat!("unsafe", "_code");
     if source.path.ends_with("Cargo.toml") {
         let inherits = source.text.contains("[lints]\nworkspace = true\n");
-        let needs =
-            source.text.contains("[package]\n") && !OUTSIDE_WORKSPACE.iter().any(|path| source.path.ends_with(path));
-        return (needs && !inherits).then(|| source.breach(1, "`[lints] workspace = true` is missing"));
+        let needs = source.text.contains("[package]\n")
+            && !OUTSIDE_WORKSPACE
+                .iter()
+                .any(|path| source.path.ends_with(path));
+        return (needs && !inherits)
+            .then(|| source.breach(1, "`[lints] workspace = true` is missing"));
     }
     if !source.is_rust() || source.path.starts_with(EXCEPTION) {
         return None;
     }
-    let line = source.text.lines().position(|line| line.contains('[') && line.contains(name))?;
-    Some(source.breach(line + 1, &format!("the lint {name} is set outside {EXCEPTION}")))
+    let line = source
+        .text
+        .lines()
+        .position(|line| line.contains('[') && line.contains(name))?;
+    Some(source.breach(
+        line + 1,
+        &format!("the lint {name} is set outside {EXCEPTION}"),
+    ))
 }
 
 #[cfg(test)]
@@ -40,7 +52,13 @@ mod tests {
             breach(&source("crates/a/Cargo.toml", package)).as_deref(),
             Some("crates/a/Cargo.toml:1: `[lints] workspace = true` is missing")
         );
-        assert_eq!(breach(&source("crates/a/Cargo.toml", &format!("{package}[lints]\nworkspace = true\n"))), None);
+        assert_eq!(
+            breach(&source(
+                "crates/a/Cargo.toml",
+                &format!("{package}[lints]\nworkspace = true\n")
+            )),
+            None
+        );
         assert_eq!(breach(&source("Cargo.toml", "[workspace]\n")), None);
     }
 

@@ -17,11 +17,22 @@ done"#;
 
 /// Compares with the list. To change the list, copy the one that was found.
 pub(super) fn check() -> Result<Summary, Error> {
-    let list = process::output(Command::new("sh").current_dir(folder()).args(["-c", LIST]).arg(staging()));
+    let list = process::output(
+        Command::new("sh")
+            .current_dir(folder())
+            .args(["-c", LIST])
+            .arg(staging()),
+    );
     // Without versions.
     let list = list.ok_or("tar failed")?.replace(&number()?, "VERSION");
-    let [listed, found] =
-        [workspace::root().join("xtask/src/release"), staging()].map(|folder| folder.join("contents.txt"));
-    fs::write(&found, Vec::from_iter(list.lines().collect::<BTreeSet<_>>()).join("\n") + "\n")?;
-    Ok(Summary::of_check("contents", Command::new("diff").arg(listed).arg(found)))
+    let [listed, found] = [workspace::root().join("xtask/src/release"), staging()]
+        .map(|folder| folder.join("contents.txt"));
+    fs::write(
+        &found,
+        Vec::from_iter(list.lines().collect::<BTreeSet<_>>()).join("\n") + "\n",
+    )?;
+    Ok(Summary::of_check(
+        "contents",
+        Command::new("diff").arg(listed).arg(found),
+    ))
 }

@@ -21,16 +21,45 @@ pub(super) struct Platform {
 }
 
 const ON_WINDOWS: &[&str] = &[windows::DAEMON, windows::ADMIN_TOOL, windows::SELFTEST];
-const GCC: [&str; 2] = ["mingw-w64-libgcc", "ZPL-2.1 AND GPL-3.0-or-later WITH GCC-exception-3.1"];
-const ZIG_MINGW: [&str; 2] = ["zig-mingw-w64-libunwind", "MIT AND ZPL-2.1 AND Apache-2.0 WITH LLVM-exception"];
-const ZIG_MUSL: [&str; 2] = ["zig-musl-libunwind", "MIT AND Apache-2.0 WITH LLVM-exception"];
+const GCC: [&str; 2] = [
+    "mingw-w64-libgcc",
+    "ZPL-2.1 AND GPL-3.0-or-later WITH GCC-exception-3.1",
+];
+const ZIG_MINGW: [&str; 2] = [
+    "zig-mingw-w64-libunwind",
+    "MIT AND ZPL-2.1 AND Apache-2.0 WITH LLVM-exception",
+];
+const ZIG_MUSL: [&str; 2] = [
+    "zig-musl-libunwind",
+    "MIT AND Apache-2.0 WITH LLVM-exception",
+];
 const ON_LINUX: &[&str] = &[windows::SIMULATOR, windows::ADMIN_TOOL];
 
 pub(super) const PLATFORMS: [Platform; 4] = [
-    Platform { name: "windows-amd64", target: windows::TARGET, packages: ON_WINDOWS, linked: GCC },
-    Platform { name: "windows-arm64", target: "aarch64-pc-windows-gnullvm", packages: ON_WINDOWS, linked: ZIG_MINGW },
-    Platform { name: "linux-amd64", target: "x86_64-unknown-linux-musl", packages: ON_LINUX, linked: ZIG_MUSL },
-    Platform { name: "linux-arm64", target: "aarch64-unknown-linux-musl", packages: ON_LINUX, linked: ZIG_MUSL },
+    Platform {
+        name: "windows-amd64",
+        target: windows::TARGET,
+        packages: ON_WINDOWS,
+        linked: GCC,
+    },
+    Platform {
+        name: "windows-arm64",
+        target: "aarch64-pc-windows-gnullvm",
+        packages: ON_WINDOWS,
+        linked: ZIG_MINGW,
+    },
+    Platform {
+        name: "linux-amd64",
+        target: "x86_64-unknown-linux-musl",
+        packages: ON_LINUX,
+        linked: ZIG_MUSL,
+    },
+    Platform {
+        name: "linux-arm64",
+        target: "aarch64-unknown-linux-musl",
+        packages: ON_LINUX,
+        linked: ZIG_MUSL,
+    },
 ];
 
 impl Platform {
@@ -40,9 +69,16 @@ impl Platform {
 
     /// Returns the name of a program's file on a node, and its path in the release.
     pub(super) fn files(&self, package: &str) -> [String; 2] {
-        let suffix = if self.system() == "windows" { ".exe" } else { "" };
+        let suffix = if self.system() == "windows" {
+            ".exe"
+        } else {
+            ""
+        };
         let released = folder().join(format!("{package}-{}{suffix}", self.name));
-        [format!("{package}{suffix}"), released.to_string_lossy().into_owned()]
+        [
+            format!("{package}{suffix}"),
+            released.to_string_lossy().into_owned(),
+        ]
     }
 
     fn rustc(&self) -> &'static str {
@@ -51,15 +87,24 @@ impl Platform {
 
     /// Returns what the compilers add to each program: name, version of the compiler, license.
     pub(super) fn libraries(&self) -> Result<[[String; 3]; 2], Error> {
-        let version = |command: &mut Command| process::output(command).ok_or("a compiler prints no version");
+        let version =
+            |command: &mut Command| process::output(command).ok_or("a compiler prints no version");
         let rust = version(Command::new(self.rustc()).arg("--version"))?;
         let linker = if self.target == windows::TARGET {
             version(Command::new(windows::LINKER).arg("-dumpversion"))?
         } else {
-            version(Command::new(setup::python_programs("release")?.join("python")).args(["-m", "ziglang", "version"]))?
+            version(
+                Command::new(setup::python_programs("release")?.join("python"))
+                    .args(["-m", "ziglang", "version"]),
+            )?
         };
-        let rust = ["rust-std", rust.split(' ').nth(1).unwrap_or_default(), "MIT OR Apache-2.0"];
-        Ok([rust, [self.linked[0], &linker, self.linked[1]]].map(|library| library.map(str::to_owned)))
+        let rust = [
+            "rust-std",
+            rust.split(' ').nth(1).unwrap_or_default(),
+            "MIT OR Apache-2.0",
+        ];
+        Ok([rust, [self.linked[0], &linker, self.linked[1]]]
+            .map(|library| library.map(str::to_owned)))
     }
 }
 
@@ -84,19 +129,34 @@ pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
 /// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has
 /// the C library.
 fn build(platform: &Platform) -> Result<PathBuf, Error> {
-    let toolchain =
-        Toolchain::installed(platform.target).ok_or("rustup has not added the target: see docs/releases.md")?;
-    let folders = [setup::python_programs("release")?, setup::cargo_tool("cargo-auditable")?.with_file_name("")];
-    let verb = if platform.target == windows::TARGET { "build" } else { "zigbuild" };
+    let toolchain = Toolchain::installed(platform.target)
+        .ok_or("rustup has not added the target: see docs/releases.md")?;
+    let folders = [
+        setup::python_programs("release")?,
+        setup::cargo_tool("cargo-auditable")?.with_file_name(""),
+    ];
+    let verb = if platform.target == windows::TARGET {
+        "build"
+    } else {
+        "zigbuild"
+    };
     let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
     let path = env::var_os("PATH").unwrap_or_default();
-    cargo.env("PATH", env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?);
+    cargo.env(
+        "PATH",
+        env::join_paths(folders.into_iter().chain(env::split_paths(&path)))?,
+    );
     if platform.name == "windows-arm64" {
-        let llvm =
-            process::output(Command::new("llvm-config").arg("--bindir")).ok_or("llvm-config is not installed")?;
+        let llvm = process::output(Command::new("llvm-config").arg("--bindir"))
+            .ok_or("llvm-config is not installed")?;
         // llvm-windres compiles for the target in the name by which it is called.
         let windres = staging().join("aarch64-w64-mingw32-windres");
-        process::must_succeed(Command::new("ln").arg("-s").arg(Path::new(&llvm).join("llvm-windres")).arg(&windres))?;
+        process::must_succeed(
+            Command::new("ln")
+                .arg("-s")
+                .arg(Path::new(&llvm).join("llvm-windres"))
+                .arg(&windres),
+        )?;
         cargo.env("WINDRES", windres);
     }
     windows::build_as_shipped(cargo, toolchain, platform.target, platform.packages)
@@ -105,8 +165,13 @@ fn build(platform: &Platform) -> Result<PathBuf, Error> {
 /// Returns the versions of the programs that write bytes of a release, except for those that
 /// setup.rs fixes.
 pub(super) fn compilers() -> Option<String> {
-    const VERSIONS: &str = "for program in \"$@\" cargo tar gzip; do $program --version | head -1; done
+    const VERSIONS: &str =
+        "for program in \"$@\" cargo tar gzip; do $program --version | head -1; done
         echo LLVM $(llvm-config --version); go version";
     let rustc: BTreeSet<_> = PLATFORMS.iter().map(Platform::rustc).collect();
-    process::output(Command::new("sh").args(["-c", VERSIONS, "sh", windows::LINKER]).args(rustc))
+    process::output(
+        Command::new("sh")
+            .args(["-c", VERSIONS, "sh", windows::LINKER])
+            .args(rustc),
+    )
 }

@@ -30,7 +30,11 @@ pub(crate) struct Options {
 /// Runs the driver until it ends, and returns whether it succeeded.
 pub(super) fn run(options: &Options) -> Result<bool, Error> {
     // The log has a line for each call of the driver.
-    let flags: Vec<_> = options.listen.iter().map(|address| format!("-listen={address}")).collect();
+    let flags: Vec<_> = options
+        .listen
+        .iter()
+        .map(|address| format!("-listen={address}"))
+        .collect();
     let node = Node::start(options.node.as_deref(), "-v=2", &flags)??;
     let mut driver = node.command(&options.driver[0]);
     Ok(process::succeeds(driver.args(&options.driver[1..]))?)
@@ -46,7 +50,11 @@ pub(crate) struct Node {
 impl Node {
     /// Builds and starts csi-proxy-sim.exe with this flag for its log and further flags, and waits
     /// until it serves. The inner error states what is missing here.
-    pub(crate) fn start(file: Option<&Path>, log: &str, flags: &[String]) -> Result<Result<Self, String>, Error> {
+    pub(crate) fn start(
+        file: Option<&Path>,
+        log: &str,
+        flags: &[String],
+    ) -> Result<Result<Self, String>, Error> {
         let program = match simulator() {
             Ok(program) => program,
             Err(NoDaemon::NoCompiler(missing)) => return Ok(Err(missing)),
@@ -59,16 +67,36 @@ impl Node {
             Err(missing) => return Ok(Err(missing)),
         };
         let mut command = command(prefix.as_ref(), program);
-        command.arg(log).args(flags).args(file.map(|_| "-node")).args(file);
+        command
+            .arg(log)
+            .args(flags)
+            .args(file.map(|_| "-node"))
+            .args(file);
         process::print(&command);
-        let mut simulator = KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
-        let output = simulator.0.stdout.take().ok_or("csi-proxy-sim has no standard output")?;
+        let mut simulator = KillOnDrop(
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .spawn()?,
+        );
+        let output = simulator
+            .0
+            .stdout
+            .take()
+            .ok_or("csi-proxy-sim has no standard output")?;
         let mut output = BufReader::new(output).lines();
-        if !output.by_ref().map_while(Result::ok).any(|line| line.starts_with("Press Ctrl-C")) {
+        if !output
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.starts_with("Press Ctrl-C"))
+        {
             return Err("csi-proxy-sim ended before it served the node".into());
         }
         thread::spawn(move || output.for_each(drop));
-        Ok(Ok(Self { _simulator: simulator, prefix }))
+        Ok(Ok(Self {
+            _simulator: simulator,
+            prefix,
+        }))
     }
 
     /// Returns a command for a Windows program that runs on the node.
@@ -78,11 +106,16 @@ impl Node {
 }
 
 fn command(prefix: Option<&wine::Prefix>, program: impl AsRef<Path>) -> Command {
-    let Some(prefix) = prefix else { return Command::new(program.as_ref()) };
+    let Some(prefix) = prefix else {
+        return Command::new(program.as_ref());
+    };
     // A harness may signal this process alone, which then ends without dropping anything. Linux
     // ends the programs with it.
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL"]).arg(prefix.loader()).arg(program.as_ref());
+    command
+        .args(["--pdeathsig", "KILL"])
+        .arg(prefix.loader())
+        .arg(program.as_ref());
     prefix.enter(&mut command);
     command
 }

@@ -12,9 +12,9 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::token::Brace;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, Expr, ExprLit, Fields, File, ImplItem, ImplItemConst, Item, ItemConst, ItemEnum, ItemFn,
-    ItemImpl, ItemMod, ItemStatic, ItemStruct, ItemTrait, ItemType, ItemUse, Lit, Macro, Meta, Type, Variant,
-    Visibility, parse_quote,
+    Attribute, Block, Expr, ExprLit, Fields, File, ImplItem, ImplItemConst, Item, ItemConst,
+    ItemEnum, ItemFn, ItemImpl, ItemMod, ItemStatic, ItemStruct, ItemTrait, ItemType, ItemUse, Lit,
+    Macro, Meta, Type, Variant, Visibility, parse_quote,
 };
 
 use super::{is_test, parsed};
@@ -28,7 +28,11 @@ pub(crate) fn of(root: File, file: &Path) -> String {
 }
 
 fn text(items: Vec<Item>) -> String {
-    prettyplease::unparse(&File { shebang: None, attrs: Vec::new(), items })
+    prettyplease::unparse(&File {
+        shebang: None,
+        attrs: Vec::new(),
+        items,
+    })
 }
 
 /// Collects the listed items of a file, and the names of the types among them.
@@ -41,7 +45,10 @@ fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTre
             if strip.is_for_tests {
                 continue;
             }
-            let items = module.content.take().map_or_else(|| parsed(&file).items, |(_, items)| items);
+            let items = module
+                .content
+                .take()
+                .map_or_else(|| parsed(&file).items, |(_, items)| items);
             let mut listed = Vec::new();
             collect(items, &file, &mut listed, types);
             // What is compiled on one system is listed apart.
@@ -53,7 +60,9 @@ fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTre
             }
         } else if is_listed(&item) {
             strip.visit_item_mut(&mut item);
-            if let Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. }) = &item {
+            if let Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. }) =
+                &item
+            {
                 types.insert(ident.to_string());
             }
             into.extend((!strip.is_for_tests).then_some(item));
@@ -63,23 +72,41 @@ fn collect(items: Vec<Item>, file: &Path, into: &mut Vec<Item>, types: &mut BTre
 
 /// Returns the file of a module that `parent` declares.
 fn file_of(module: &ItemMod, parent: &Path) -> PathBuf {
-    let mut paths = module.attrs.iter().filter(|attribute| attribute.path().is_ident("path"));
-    let path = paths.find_map(|attribute| match &attribute.meta.require_name_value().ok()?.value {
-        Expr::Lit(ExprLit { lit: Lit::Str(file), .. }) => Some(parent.with_file_name(file.value())),
-        _ => None,
-    });
-    let folder = if parent.ends_with("lib.rs") { parent.with_file_name("") } else { parent.with_extension("") };
+    let mut paths = module
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("path"));
+    let path = paths.find_map(
+        |attribute| match &attribute.meta.require_name_value().ok()?.value {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(file),
+                ..
+            }) => Some(parent.with_file_name(file.value())),
+            _ => None,
+        },
+    );
+    let folder = if parent.ends_with("lib.rs") {
+        parent.with_file_name("")
+    } else {
+        parent.with_extension("")
+    };
     path.unwrap_or_else(|| folder.join(format!("{}.rs", module.ident)))
 }
 
 /// Sorts the items, and removes implementations of traits for types that are not listed.
 fn sort(items: &mut Vec<Item>, types: &BTreeSet<String>) {
     items.retain(|item| match item {
-        Item::Impl(item) => item.trait_.is_none() || self_type(item).is_some_and(|name| types.contains(&name)),
+        Item::Impl(item) => {
+            item.trait_.is_none() || self_type(item).is_some_and(|name| types.contains(&name))
+        }
         _ => true,
     });
     for item in &mut *items {
-        if let Item::Mod(ItemMod { content: Some((_, items)), .. }) = item {
+        if let Item::Mod(ItemMod {
+            content: Some((_, items)),
+            ..
+        }) = item
+        {
             sort(items, types);
         }
     }
@@ -124,8 +151,11 @@ impl VisitMut for Strip {
         self.is_for_tests |= is_test(attributes);
         let kept = ["cfg", "deprecated", "derive", "non_exhaustive", "repr"];
         // `#[doc(hidden)]`, but not documentation.
-        let is_hidden = |found: &Attribute| found.path().is_ident("doc") && matches!(found.meta, Meta::List(_));
-        attributes.retain(|found| is_hidden(found) || kept.iter().any(|kept| found.path().is_ident(kept)));
+        let is_hidden =
+            |found: &Attribute| found.path().is_ident("doc") && matches!(found.meta, Meta::List(_));
+        attributes.retain(|found| {
+            is_hidden(found) || kept.iter().any(|kept| found.path().is_ident(kept))
+        });
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {
@@ -135,7 +165,13 @@ impl VisitMut for Strip {
     fn visit_item_impl_mut(&mut self, item: &mut ItemImpl) {
         let has_trait = item.trait_.is_some();
         // The functions of a trait are listed there.
-        item.items.retain(|part| if has_trait { matches!(part, ImplItem::Type(_)) } else { is_listed_of_type(part) });
+        item.items.retain(|part| {
+            if has_trait {
+                matches!(part, ImplItem::Type(_))
+            } else {
+                is_listed_of_type(part)
+            }
+        });
         visit_mut::visit_item_impl_mut(self, item);
     }
 
@@ -150,11 +186,21 @@ impl VisitMut for Strip {
         visit_mut::visit_fields_mut(self, fields);
         match fields {
             Fields::Named(fields) if !is_open => {
-                fields.named = fields.named.iter().filter(|field| is_public(&field.vis)).cloned().collect();
+                fields.named = fields
+                    .named
+                    .iter()
+                    .filter(|field| is_public(&field.vis))
+                    .cloned()
+                    .collect();
                 fields.named.push(parse_quote!(_private: _));
             }
             Fields::Unnamed(fields) if !is_open => {
-                fields.unnamed = fields.unnamed.iter().filter(|field| is_public(&field.vis)).cloned().collect();
+                fields.unnamed = fields
+                    .unnamed
+                    .iter()
+                    .filter(|field| is_public(&field.vis))
+                    .cloned()
+                    .collect();
                 fields.unnamed.push(parse_quote!(_));
             }
             _ => {}
@@ -164,7 +210,10 @@ impl VisitMut for Strip {
     /// All fields of a variant are public.
     fn visit_variant_mut(&mut self, variant: &mut Variant) {
         self.visit_attributes_mut(&mut variant.attrs);
-        variant.fields.iter_mut().for_each(|field| self.visit_field_mut(field));
+        variant
+            .fields
+            .iter_mut()
+            .for_each(|field| self.visit_field_mut(field));
     }
 
     fn visit_macro_mut(&mut self, input: &mut Macro) {
@@ -177,8 +226,13 @@ fn is_public(visibility: &Visibility) -> bool {
 }
 
 fn self_type(item: &ItemImpl) -> Option<String> {
-    let Type::Path(path) = &*item.self_ty else { return None };
-    path.path.segments.last().map(|segment| segment.ident.to_string())
+    let Type::Path(path) = &*item.self_ty else {
+        return None;
+    };
+    path.path
+        .segments
+        .last()
+        .map(|segment| segment.ident.to_string())
 }
 
 /// Removes the attributes in the input of a macro, of which almost all are documentation.
@@ -187,11 +241,15 @@ fn without_documentation(tokens: TokenStream) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in tokens {
         match token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket && is_hash(kept.last()) => {
+            TokenTree::Group(group)
+                if group.delimiter() == Delimiter::Bracket && is_hash(kept.last()) =>
+            {
                 kept.pop();
             }
             TokenTree::Group(group) => {
-                kept.push(Group::new(group.delimiter(), without_documentation(group.stream())).into());
+                kept.push(
+                    Group::new(group.delimiter(), without_documentation(group.stream())).into(),
+                );
             }
             token => kept.push(token),
         }

@@ -7,7 +7,10 @@ use csi_proxy_client::{Client, Credentials, Error, ErrorKind};
 pub(crate) async fn run(client: &Client) -> Result<(), Error> {
     let share = r"\\fileserver\share";
     // Windows needs a domain; for a server without one, its name will do.
-    let credentials = Credentials { username: r"FILESERVER\user", password: "password" };
+    let credentials = Credentials {
+        username: r"FILESERVER\user",
+        password: "password",
+    };
     let staging = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\smb.example.com\globalmount";
     stage(client, share, credentials, staging).await?;
     println!("Mapped {share} and linked it at {staging}.");
@@ -32,7 +35,10 @@ pub(crate) async fn stage(
     if files.path_exists(staging).await? {
         files.rmdir(staging).await?;
     }
-    client.smb().new_smb_global_mapping(share, Some(staging), Some(credentials)).await
+    client
+        .smb()
+        .new_smb_global_mapping(share, Some(staging), Some(credentials))
+        .await
 }
 
 /// NodeUnstageVolume: removes the link and the mapping. A plugin must keep the mapping while other

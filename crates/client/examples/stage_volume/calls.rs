@@ -12,7 +12,10 @@ pub(crate) async fn run(client: &Client) -> Result<(), Error> {
     let staging = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\example\globalmount";
     let target = r"C:\var\lib\kubelet\pods\1f0c2a\volumes\kubernetes.io~csi\example\mount";
     let stats = stage(client, serial, staging).await?;
-    println!("Staged a volume of {} bytes, {} of them used.", stats.total_bytes, stats.used_bytes);
+    println!(
+        "Staged a volume of {} bytes, {} of them used.",
+        stats.total_bytes, stats.used_bytes
+    );
     publish(client, staging, target).await?;
     println!("Published it at {target}.");
     unpublish(client, target).await?;
@@ -23,10 +26,16 @@ pub(crate) async fn run(client: &Client) -> Result<(), Error> {
 
 /// NodeStageVolume: formats the disk with this serial number if it is new, and mounts its volume at
 /// `staging`.
-pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Result<VolumeStats, Error> {
+pub(crate) async fn stage(
+    client: &Client,
+    serial: &str,
+    staging: &str,
+) -> Result<VolumeStats, Error> {
     let (disks, volumes) = (client.disk(), client.volume());
     disks.rescan().await?;
-    let disk = find_disk(client, serial).await?.ok_or_else(|| format!("no disk has the serial number {serial}"))?;
+    let disk = find_disk(client, serial)
+        .await?
+        .ok_or_else(|| format!("no disk has the serial number {serial}"))?;
 
     // First: the csi-proxy written in Go cannot partition an offline disk.
     disks.set_disk_state(disk, DiskState::Online).await?;
@@ -55,7 +64,9 @@ pub(crate) async fn stage(client: &Client, serial: &str, staging: &str) -> Resul
 /// NodePublishVolume: creates a link to the staged volume at `target`.
 pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Result<(), Error> {
     let files = client.filesystem();
-    let staged = mounted_at(client, staging).await?.ok_or_else(|| format!("no volume is staged at {staging}"))?;
+    let staged = mounted_at(client, staging)
+        .await?
+        .ok_or_else(|| format!("no volume is staged at {staging}"))?;
     if files.path_exists(target).await? {
         if mounted_at(client, target).await? == Some(staged) {
             return Ok(());
@@ -64,9 +75,16 @@ pub(crate) async fn publish(client: &Client, staging: &str, target: &str) -> Res
         // directory has contents.
         files.rmdir(target).await?;
     }
-    let (parent, _) = target.rsplit_once('\\').ok_or_else(|| format!("{target} has no parent"))?;
+    let (parent, _) = target
+        .rsplit_once('\\')
+        .ok_or_else(|| format!("{target} has no parent"))?;
     files.mkdir(parent).await?;
-    files.create_symlink(Symlink { path: target, leads_to: staging }).await?;
+    files
+        .create_symlink(Symlink {
+            path: target,
+            leads_to: staging,
+        })
+        .await?;
     Ok(())
 }
 
@@ -92,7 +110,10 @@ pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Res
     // Not only if a volume was mounted: an earlier attempt may have failed after it had unmounted
     // the volume.
     if let Some(disk) = disk {
-        client.disk().set_disk_state(disk, DiskState::Offline).await?;
+        client
+            .disk()
+            .set_disk_state(disk, DiskState::Offline)
+            .await?;
     }
     Ok(())
 }
@@ -100,7 +121,9 @@ pub(crate) async fn unstage(client: &Client, serial: &str, staging: &str) -> Res
 /// Returns the one disk with exactly this serial number.
 async fn find_disk(client: &Client, serial: &str) -> Result<Option<DiskNumber>, Error> {
     let ids = client.disk().list_disk_ids().await?;
-    let found = ids.iter().filter(|(_, ids)| ids.serial_number.trim() == serial);
+    let found = ids
+        .iter()
+        .filter(|(_, ids)| ids.serial_number.trim() == serial);
     match found.map(|(disk, _)| *disk).collect::<Vec<_>>()[..] {
         [] => Ok(None),
         [disk] => Ok(Some(disk)),

@@ -58,7 +58,12 @@ async fn a_node_without_a_daemon_is_unavailable() {
     let error = sockets.client().disk().rescan().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.is_retryable());
-    assert!(error.message().contains("csi-proxy-disk-v1.sock: csi-proxy does not run on the node"), "{error}");
+    assert!(
+        error
+            .message()
+            .contains("csi-proxy-disk-v1.sock: csi-proxy does not run on the node"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -68,12 +73,27 @@ async fn a_connector_replaces_the_endpoints_and_without_retries_each_call_connec
         let attempts = Arc::clone(&attempts);
         move |pipe: &'static str| {
             attempts.fetch_add(1, Ordering::SeqCst);
-            future::ready(Err::<UnixStream, _>(io::Error::other(format!("no {pipe} today"))))
+            future::ready(Err::<UnixStream, _>(io::Error::other(format!(
+                "no {pipe} today"
+            ))))
         }
     };
-    let error = Client::builder().connector(connect).without_retries().build().disk().rescan().await.unwrap_err();
-    assert_eq!((error.kind(), attempts.load(Ordering::SeqCst)), (ErrorKind::Unavailable, 1));
-    assert_eq!(error.message(), "cannot connect to csi-proxy-disk-v1: no csi-proxy-disk-v1 today");
+    let error = Client::builder()
+        .connector(connect)
+        .without_retries()
+        .build()
+        .disk()
+        .rescan()
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), attempts.load(Ordering::SeqCst)),
+        (ErrorKind::Unavailable, 1)
+    );
+    assert_eq!(
+        error.message(),
+        "cannot connect to csi-proxy-disk-v1: no csi-proxy-disk-v1 today"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,9 +103,15 @@ async fn repetitions_and_connections_are_logged() {
     let writer = Arc::new(log.reopen().unwrap());
     // While only one subscriber exists, and only for this thread, a log statement that another
     // thread reaches first is off.
-    let of_all_threads = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink).finish();
+    let of_all_threads = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(io::sink)
+        .finish();
     tracing::subscriber::set_global_default(of_all_threads).unwrap();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(writer).finish();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(writer)
+        .finish();
     let _subscriber = tracing::subscriber::set_default(subscriber);
     let client = sockets.client();
     client.disk().rescan().await.unwrap_err();
@@ -122,23 +148,39 @@ async fn concurrent_first_calls_share_one_connection() {
 async fn a_change_is_not_repeated_after_its_connection_broke_and_a_read_is() {
     let (sim, front, behind) = (node(), Sockets::new(), Sockets::new());
     let breaker = Arc::new(Breaker::default());
-    let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&breaker))), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), Arc::clone(&breaker))),
+        Config::default(),
+    );
     let daemon = Daemon::listening(node, &behind, bind);
     breaker.relay("csi-proxy-filesystem-v1", &front, &behind);
     let files = front.client().filesystem();
 
     breaker.remaining.store(1, Ordering::SeqCst);
     let error = files.mkdir(DIRECTORY).await.unwrap_err();
-    assert_eq!(breaker.remaining.load(Ordering::SeqCst), 0, "the connection broke");
+    assert_eq!(
+        breaker.remaining.load(Ordering::SeqCst),
+        0,
+        "the connection broke"
+    );
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.message().contains("may or may not have made the change"), "{error}");
+    assert!(
+        error
+            .message()
+            .contains("may or may not have made the change"),
+        "{error}"
+    );
     assert_eq!(daemon.calls("v1.Filesystem", "Mkdir"), 1);
     files.mkdir(DIRECTORY).await.unwrap();
     assert_eq!(daemon.calls("v1.Filesystem", "Mkdir"), 2);
 
     breaker.remaining.store(1, Ordering::SeqCst);
     assert!(files.path_exists(DIRECTORY).await.unwrap());
-    assert_eq!(breaker.remaining.load(Ordering::SeqCst), 0, "the connection broke");
+    assert_eq!(
+        breaker.remaining.load(Ordering::SeqCst),
+        0,
+        "the connection broke"
+    );
     assert_eq!(daemon.calls("v1.Filesystem", "PathExists"), 2);
 }
 
@@ -147,7 +189,10 @@ async fn a_call_ends_at_its_deadline_or_when_it_is_dropped_and_others_go_on() {
     let (sim, sockets) = (node(), Sockets::new());
     let hang = Arc::new(Hang::default());
     let _release = ReleaseOnDrop(Arc::clone(&hang));
-    let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&hang))), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), Arc::clone(&hang))),
+        Config::default(),
+    );
     let _daemon = Daemon::listening(node, &sockets, bind);
     let client = sockets.client();
 
@@ -157,14 +202,24 @@ async fn a_call_ends_at_its_deadline_or_when_it_is_dropped_and_others_go_on() {
     assert!(error.is_retryable(), "{error}");
 
     let files = client.filesystem();
-    assert!(timeout(Duration::from_millis(50), files.mkdir(DIRECTORY)).await.is_err(), "it was dropped");
+    assert!(
+        timeout(Duration::from_millis(50), files.mkdir(DIRECTORY))
+            .await
+            .is_err(),
+        "it was dropped"
+    );
     let other = timeout(HANG_TIMEOUT, files.path_exists(r"C:\var\lib\kubelet")).await;
     assert!(other.expect("it is answered").unwrap());
 }
 
 /// The runtime of the relays. The threads of the daemon's runtime wait until the relays have ended.
-static RELAYS: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
+static RELAYS: LazyLock<Runtime> = LazyLock::new(|| {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+});
 
 /// Relays connections, and breaks them when the daemon touches the directory, as often as
 /// `remaining` says.
@@ -178,7 +233,8 @@ impl Breaker {
     /// Relays the connections to an endpoint in the folder `front` to the one in the folder
     /// `behind`.
     fn relay(self: &Arc<Self>, endpoint: &str, front: &Sockets, behind: &Sockets) {
-        let [front, behind] = [front, behind].map(|sockets| Location::Directory(sockets.folder()).address(endpoint));
+        let [front, behind] =
+            [front, behind].map(|sockets| Location::Directory(sockets.folder()).address(endpoint));
         let breaker = Arc::clone(self);
         let _entered = RELAYS.enter();
         let mut listener = bind(&front).unwrap();
@@ -188,7 +244,9 @@ impl Breaker {
                 let mut daemon = connect(&behind).await.unwrap();
                 // Locked, so that the daemon touches no directory before the relay is in the list.
                 let mut relays = breaker.relays.lock().unwrap();
-                let relay = tokio::spawn(async move { drop(copy_bidirectional(&mut client, &mut daemon).await) });
+                let relay = tokio::spawn(async move {
+                    drop(copy_bidirectional(&mut client, &mut daemon).await)
+                });
                 relays.push(relay.abort_handle());
             }
         });
@@ -199,7 +257,10 @@ impl Probe for Breaker {
     fn before(&self, call: &Call) -> FaultAction {
         let takes_one = |remaining: usize| remaining.checked_sub(1);
         if call.object.contains("disturbed")
-            && self.remaining.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one).is_ok()
+            && self
+                .remaining
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes_one)
+                .is_ok()
         {
             let relays = self.relays.lock().unwrap().clone();
             relays.iter().for_each(AbortHandle::abort);
@@ -223,7 +284,11 @@ impl Probe for Hang {
     fn before(&self, call: &Call) -> FaultAction {
         if call.object.contains("disturbed") {
             let is_released = self.is_released.lock().unwrap();
-            drop(self.released.wait_while(is_released, |is_released| !*is_released).unwrap());
+            drop(
+                self.released
+                    .wait_while(is_released, |is_released| !*is_released)
+                    .unwrap(),
+            );
         }
         FaultAction::Go
     }

@@ -42,7 +42,8 @@ impl Sockets {
 
     /// Gives an endpoint back.
     pub(crate) fn restore(&self, endpoint: &str) {
-        fs::rename(self.0.path().join(endpoint), self.socket(endpoint)).expect("the socket was hidden");
+        fs::rename(self.0.path().join(endpoint), self.socket(endpoint))
+            .expect("the socket was hidden");
     }
 
     fn socket(&self, endpoint: &str) -> PathBuf {
@@ -81,12 +82,26 @@ impl Daemon {
         });
         let dialers = Arc::new(dialers);
         let connect = move |pipe: &'static str| future::ready(dialers[pipe].connect());
-        (daemon, Client::builder().connector(connect).without_retries().build())
+        (
+            daemon,
+            Client::builder()
+                .connector(connect)
+                .without_retries()
+                .build(),
+        )
     }
 
-    fn at<L: Listener>(node: Node, location: &Location, open: impl FnMut(&Address) -> io::Result<L>) -> Self {
-        let endpoints = Endpoint::open(location, EndpointSpec::of(&Group::ALL, false), open).expect("all endpoints");
-        let server = Arc::new(Server::new(Arc::new(Executor::new(Arc::new(node))), Limits::default()));
+    fn at<L: Listener>(
+        node: Node,
+        location: &Location,
+        open: impl FnMut(&Address) -> io::Result<L>,
+    ) -> Self {
+        let endpoints = Endpoint::open(location, EndpointSpec::of(&Group::ALL, false), open)
+            .expect("all endpoints");
+        let server = Arc::new(Server::new(
+            Arc::new(Executor::new(Arc::new(node))),
+            Limits::default(),
+        ));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn({
             let server = Arc::clone(&server);
@@ -95,7 +110,11 @@ impl Daemon {
                 server.serve(endpoints, async { drop(stopped.await) }).await;
             }
         });
-        Self { server, stop, serving }
+        Self {
+            server,
+            stop,
+            serving,
+        }
     }
 
     /// Stops the daemon and waits until it has ended.
@@ -106,14 +125,22 @@ impl Daemon {
 
     /// Returns how many calls of an RPC have arrived.
     pub(crate) fn calls(&self, service: &str, rpc: &str) -> u64 {
-        let labels = [format!("grpc_method=\"{rpc}\""), format!("grpc_service=\"{service}\"")];
+        let labels = [
+            format!("grpc_method=\"{rpc}\""),
+            format!("grpc_service=\"{service}\""),
+        ];
         let metrics = self.server.metrics().render();
-        let is_it =
-            |line: &&str| line.starts_with("grpc_server_started_total{") && labels.iter().all(|l| line.contains(l));
+        let is_it = |line: &&str| {
+            line.starts_with("grpc_server_started_total{")
+                && labels.iter().all(|l| line.contains(l))
+        };
         // A series may be missing until its first call.
-        metrics
-            .lines()
-            .find(is_it)
-            .map_or(0, |line| line.rsplit_once(' ').expect("a value").1.parse().expect("a number"))
+        metrics.lines().find(is_it).map_or(0, |line| {
+            line.rsplit_once(' ')
+                .expect("a value")
+                .1
+                .parse()
+                .expect("a number")
+        })
     }
 }

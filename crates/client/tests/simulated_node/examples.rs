@@ -58,9 +58,16 @@ impl Step {
     async fn end(client: &Client) -> ([bool; 2], DiskState) {
         let mut reached = [false; 2];
         for (path, is_there) in [STAGING, TARGET].into_iter().zip(&mut reached) {
-            *is_there = client.volume().get_volume_id_from_target_path(path).await.is_ok();
+            *is_there = client
+                .volume()
+                .get_volume_id_from_target_path(path)
+                .await
+                .is_ok();
         }
-        (reached, client.disk().get_disk_state(DiskNumber(1)).await.unwrap())
+        (
+            reached,
+            client.disk().get_disk_state(DiskNumber(1)).await.unwrap(),
+        )
     }
 
     fn expected_end(self) -> ([bool; 2], DiskState) {
@@ -79,7 +86,8 @@ async fn disturb_each_primitive(matches: fn(&Call) -> bool, when: When, action: 
         for nth in 0.. {
             let sim = os_sim::node().disk(10 << 30).serial(SERIAL).build();
             {
-                let (_daemon, client) = Daemon::in_memory(Node::new(sim.process(), Config::default()));
+                let (_daemon, client) =
+                    Daemon::in_memory(Node::new(sim.process(), Config::default()));
                 for earlier in &STEPS[..at] {
                     earlier.run(&client).await.unwrap();
                 }
@@ -95,9 +103,16 @@ async fn disturb_each_primitive(matches: fn(&Call) -> bool, when: When, action: 
             };
             let (_daemon, client) = Daemon::in_memory(Node::new(sim.process(), Config::default()));
             let repeated = step.run(&client).await;
-            assert!(repeated.is_ok(), "{step:?} {action:?} {call:?}: {disturbed:?}, then {repeated:?}");
+            assert!(
+                repeated.is_ok(),
+                "{step:?} {action:?} {call:?}: {disturbed:?}, then {repeated:?}"
+            );
             let end = Step::end(&client).await;
-            assert_eq!(end, step.expected_end(), "{step:?} {action:?} {call:?}: {disturbed:?}");
+            assert_eq!(
+                end,
+                step.expected_end(),
+                "{step:?} {action:?} {call:?}: {disturbed:?}"
+            );
             sim.invariants().expect("the invariants of the node hold");
         }
     }
@@ -105,7 +120,12 @@ async fn disturb_each_primitive(matches: fn(&Call) -> bool, when: When, action: 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_step_ends_well_whichever_primitive_failed() {
-    disturb_each_primitive(|_| true, When::Before, FaultAction::Fail(OsError::ACCESS_DENIED)).await;
+    disturb_each_primitive(
+        |_| true,
+        When::Before,
+        FaultAction::Fail(OsError::ACCESS_DENIED),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,11 +141,15 @@ async fn a_directory_with_contents_at_the_target_is_not_removed() {
     stage_volume::stage(&client, SERIAL, STAGING).await.unwrap();
     let inner = format!(r"{TARGET}\inner");
     client.filesystem().mkdir(&inner).await.unwrap();
-    stage_volume::publish(&client, STAGING, TARGET).await.unwrap_err();
+    stage_volume::publish(&client, STAGING, TARGET)
+        .await
+        .unwrap_err();
     stage_volume::unpublish(&client, TARGET).await.unwrap_err();
     assert!(client.filesystem().path_exists(&inner).await.unwrap());
     client.filesystem().rmdir(&inner).await.unwrap();
-    stage_volume::publish(&client, STAGING, TARGET).await.unwrap();
+    stage_volume::publish(&client, STAGING, TARGET)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -140,7 +164,9 @@ async fn no_disk_or_one_of_two_with_the_serial_number_is_formatted() {
         .build();
     let (_daemon, client) = Daemon::in_memory(Node::new(sim.process(), Config::default()));
     for serial in ["vol-1", "vol-"] {
-        stage_volume::stage(&client, serial, STAGING).await.unwrap_err();
+        stage_volume::stage(&client, serial, STAGING)
+            .await
+            .unwrap_err();
     }
     assert!((1..=3).all(|disk| sim.volume_on(disk).is_none()));
 }
@@ -150,10 +176,18 @@ async fn the_example_maps_and_unmaps_a_share() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
     let client = sockets.client();
-    let (share, staging) = (r"\\fileserver\share", r"C:\var\lib\kubelet\plugins\smb\x\globalmount");
-    let credentials = Credentials { username: r"FILESERVER\anna", password: "hunter2" };
+    let (share, staging) = (
+        r"\\fileserver\share",
+        r"C:\var\lib\kubelet\plugins\smb\x\globalmount",
+    );
+    let credentials = Credentials {
+        username: r"FILESERVER\anna",
+        password: "hunter2",
+    };
     for _ in 0..2 {
-        map_share::stage(&client, share, credentials, staging).await.unwrap();
+        map_share::stage(&client, share, credentials, staging)
+            .await
+            .unwrap();
     }
     assert!(client.filesystem().is_symlink(staging).await.unwrap());
     for _ in 0..2 {

@@ -21,9 +21,18 @@ pub struct Help<T: 'static>(pub &'static Program<T>);
 
 impl<T> fmt::Display for Help<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Program { name, about, commands, own_flags } = self.0;
+        let Program {
+            name,
+            about,
+            commands,
+            own_flags,
+        } = self.0;
         writeln!(f, "{about}\n\n{HEADING}Usage{HEADING:#}")?;
-        let longest = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+        let longest = commands
+            .iter()
+            .map(|(command, _)| command.len())
+            .max()
+            .unwrap_or_default();
         for (command, meaning) in *commands {
             writeln!(f, "  {name} {command:<longest$}  {meaning}")?;
         }
@@ -61,7 +70,11 @@ fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
         (_, default) => format!("{} [{default}]", flag.help),
     };
     let shown = wrapped(&shown, COLUMN, Some(WIDTH));
-    writeln!(f, "  {NAME}{spelling:<width$}{NAME:#}{shown}", width = COLUMN - 2)
+    writeln!(
+        f,
+        "  {NAME}{spelling:<width$}{NAME:#}{shown}",
+        width = COLUMN - 2
+    )
 }
 
 #[cfg(test)]
@@ -78,8 +91,16 @@ mod tests {
     fn every_flag_is_in_the_help_with_its_default() {
         let text = plain();
         for flag in flags_of(CSI_PROXY.own_flags).chain(flags_of(&TABLE)) {
-            assert!(text.contains(&format!("-{}", flag.name)), "-{} is missing", flag.name);
-            assert!(flag.help.len() <= 128, "the help of -{} is longer than two lines of a wide terminal", flag.name);
+            assert!(
+                text.contains(&format!("-{}", flag.name)),
+                "-{} is missing",
+                flag.name
+            );
+            assert!(
+                flag.help.len() <= 128,
+                "the help of -{} is longer than two lines of a wide terminal",
+                flag.name
+            );
         }
         assert!(text.contains(r"[C:\var\lib\kubelet]"), "{text}");
     }

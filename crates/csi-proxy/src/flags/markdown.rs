@@ -6,15 +6,26 @@ use crate::program::Program;
 
 /// Returns the tables that the README of `program` must contain.
 pub fn tables<T>(program: &Program<T>) -> String {
-    program.own_flags.iter().map(section).chain(TABLE.iter().map(section)).collect()
+    program
+        .own_flags
+        .iter()
+        .map(section)
+        .chain(TABLE.iter().map(section))
+        .collect()
 }
 
 fn section<T>(Section { title, flags }: &Section<T>) -> String {
     if *title == WITHOUT_EFFECT {
-        let names: Vec<String> = flags.iter().map(|flag| format!("`-{}`", flag.name)).collect();
+        let names: Vec<String> = flags
+            .iter()
+            .map(|flag| format!("`-{}`", flag.name))
+            .collect();
         return format!("\n{title}: {}.\n", names.join(", "));
     }
-    format!("\n| {title} | default | |\n|---|---|---|\n{}", flags.iter().map(row).collect::<String>())
+    format!(
+        "\n| {title} | default | |\n|---|---|---|\n{}",
+        flags.iter().map(row).collect::<String>()
+    )
 }
 
 fn row<T>(flag: &Flag<T>) -> String {
@@ -23,8 +34,15 @@ fn row<T>(flag: &Flag<T>) -> String {
         Kind::Value(value) => (format!(" {value}"), ""),
         Kind::Values(value) => (format!(" {value}"), " May be repeated."),
     };
-    let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
-    format!("| `-{}{value}` | {default} | {}{repeated} |\n", flag.name, flag.help)
+    let default = if flag.default.is_empty() {
+        String::new()
+    } else {
+        format!("`{}`", flag.default)
+    };
+    format!(
+        "| `-{}{value}` | {default} | {}{repeated} |\n",
+        flag.name, flag.help
+    )
 }
 
 #[cfg(test)]
@@ -35,6 +53,9 @@ mod tests {
     #[test]
     fn the_readme_lists_every_flag_as_the_table_has_it() {
         let tables = tables(&CSI_PROXY);
-        assert!(include_str!("../../README.md").contains(&tables), "the README should contain:\n{tables}");
+        assert!(
+            include_str!("../../README.md").contains(&tables),
+            "the README should contain:\n{tables}"
+        );
     }
 }

@@ -37,7 +37,9 @@ impl fmt::Display for FlagError {
             Self::Unknown(name, None) => write!(f, "unknown flag -{name}"),
             Self::Unknown(name, Some(hint)) => write!(f, "unknown flag -{name}: {hint}"),
             Self::NoValue(name) => write!(f, "flag -{name} needs a value"),
-            Self::BadValue(name, value, why) => write!(f, "invalid value '{value}' for flag -{name}: {why}"),
+            Self::BadValue(name, value, why) => {
+                write!(f, "invalid value '{value}' for flag -{name}: {why}")
+            }
             Self::Syntax(text) => write!(f, "'{text}' is not a valid flag"),
         }
     }
@@ -51,7 +53,10 @@ impl<T: Default + AsMut<Flags>> Program<T> {
         let mut flags = T::default();
         set_defaults(&TABLE, flags.as_mut());
         set_defaults(self.own_flags, &mut flags);
-        let shown = ShownFlags { values: shown(self.own_flags).chain(shown(&TABLE)).collect(), given: Vec::new() };
+        let shown = ShownFlags {
+            values: shown(self.own_flags).chain(shown(&TABLE)).collect(),
+            given: Vec::new(),
+        };
         let shared = flags.as_mut();
         (shared.program, shared.shown) = (self.name, shown);
         flags
@@ -71,7 +76,9 @@ impl<T: Default + AsMut<Flags>> Program<T> {
             if text.is_empty() || text.starts_with(['-', '=']) {
                 return Err(FlagError::Syntax(argument));
             }
-            let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+            let (name, value) = text
+                .split_once('=')
+                .map_or((text, None), |(name, value)| (name, Some(value)));
             if let Some(flag) = find(self.own_flags, name) {
                 let value = read(flag, &mut flags, value, &mut arguments)?;
                 flags.as_mut().show(flag.name, flag.kind, value);
@@ -92,7 +99,11 @@ impl<T: Default + AsMut<Flags>> Program<T> {
         // Another flag chooses the file system.
         if let Err(why) = shared.node.check_allocation_unit() {
             let size = shared.node.format_allocation_unit.unwrap_or_default();
-            return Err(FlagError::BadValue("format-allocation-unit", size.to_string(), why.to_string()));
+            return Err(FlagError::BadValue(
+                "format-allocation-unit",
+                size.to_string(),
+                why.to_string(),
+            ));
         }
         shared.shown.values.sort_unstable();
         shared.log.file = shared.log.file_in_folder(self.name);
@@ -106,7 +117,9 @@ impl<T: Default + AsMut<Flags>> Program<T> {
     fn hint(&self, name: &str) -> Option<String> {
         let elsewhere = ELSEWHERE.iter().find(|(known, _)| *known == name);
         let meant = || nearest(self.own_flags, name).or_else(|| nearest(&TABLE, name));
-        elsewhere.map(|(_, hint)| (*hint).to_owned()).or_else(|| meant().map(|near| format!("did you mean -{near}?")))
+        elsewhere
+            .map(|(_, hint)| (*hint).to_owned())
+            .or_else(|| meant().map(|near| format!("did you mean -{near}?")))
     }
 }
 
@@ -118,7 +131,10 @@ fn set_defaults<T>(sections: &'static [Section<T>], flags: &mut T) {
 
 /// Returns the flags that have an effect, with their defaults.
 fn shown<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = (&'static str, String)> {
-    let effective = sections.iter().filter(|section| section.title != WITHOUT_EFFECT).flat_map(|section| section.flags);
+    let effective = sections
+        .iter()
+        .filter(|section| section.title != WITHOUT_EFFECT)
+        .flat_map(|section| section.flags);
     effective.map(|flag| (flag.name, flag.default.to_owned()))
 }
 
@@ -126,7 +142,12 @@ impl Flags {
     /// Notes the value of a flag that was given.
     fn show(&mut self, name: &'static str, kind: Kind, value: String) {
         self.shown.given.push(format!("-{name}={value}"));
-        let Some((_, shown)) = self.shown.values.iter_mut().find(|(known, _)| *known == name) else {
+        let Some((_, shown)) = self
+            .shown
+            .values
+            .iter_mut()
+            .find(|(known, _)| *known == name)
+        else {
             return self.shown.values.push((name, value));
         };
         if matches!(kind, Kind::Values(_)) && !shown.is_empty() {
@@ -181,6 +202,9 @@ fn text_of_flag(argument: &str) -> Option<&str> {
 fn nearest<T>(sections: &'static [Section<T>], name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.replace('_', "-").to_ascii_lowercase();
     let wanted = plain(name);
-    let is_near = |name| plain(name) == wanted || wanted.len() > 3 && plain(name).starts_with(&wanted);
-    flags_of(sections).map(|flag| flag.name).find(|name| is_near(name))
+    let is_near =
+        |name| plain(name) == wanted || wanted.len() > 3 && plain(name).starts_with(&wanted);
+    flags_of(sections)
+        .map(|flag| flag.name)
+        .find(|name| is_near(name))
 }

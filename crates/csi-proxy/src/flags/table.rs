@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::Group;
-use storage_ops::{AllowedPortal, HostPath, NewFileSystem, OperationResult, ServiceName, Sid, SmbServer};
+use storage_ops::{
+    AllowedPortal, HostPath, NewFileSystem, OperationResult, ServiceName, Sid, SmbServer,
+};
 use tracing::Level;
 
 use super::{Flag, Kind, Section};
@@ -13,11 +15,23 @@ use super::{Flag, Kind, Section};
 pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without effect";
 
 const fn ignored_value(name: &'static str, value: &'static str) -> Flag {
-    Flag { name, kind: Kind::Value(value), default: "", help: "", set: |_, _| Ok(()) }
+    Flag {
+        name,
+        kind: Kind::Value(value),
+        default: "",
+        help: "",
+        set: |_, _| Ok(()),
+    }
 }
 
 const fn ignored_switch(name: &'static str) -> Flag {
-    Flag { name, kind: Kind::Switch, default: "", help: "", set: |_, text| switch(text).map(drop) }
+    Flag {
+        name,
+        kind: Kind::Switch,
+        default: "",
+        help: "",
+        set: |_, text| switch(text).map(drop),
+    }
 }
 
 /// The flags that all programs share.
@@ -66,8 +80,15 @@ pub static TABLE: [Section; 5] = [
                 default: "NTFS",
                 help: "File system that FormatVolume gives a raw volume: NTFS or ReFS.",
                 set: |flags, text| {
-                    let of = |is_refs| if is_refs { NewFileSystem::ReFs } else { NewFileSystem::Ntfs };
-                    either(text, "NTFS", "ReFS").map(|is_refs| flags.node.format_file_system = of(is_refs))
+                    let of = |is_refs| {
+                        if is_refs {
+                            NewFileSystem::ReFs
+                        } else {
+                            NewFileSystem::Ntfs
+                        }
+                    };
+                    either(text, "NTFS", "ReFS")
+                        .map(|is_refs| flags.node.format_file_system = of(is_refs))
                 },
             },
             Flag {
@@ -75,7 +96,9 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("BYTES"),
                 default: "",
                 help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or 65536. Default: Windows chooses.",
-                set: |flags, text| optional(text, number).map(|size| flags.node.format_allocation_unit = size),
+                set: |flags, text| {
+                    optional(text, number).map(|size| flags.node.format_allocation_unit = size)
+                },
             },
             Flag {
                 name: "format-writer-sid",
@@ -103,7 +126,9 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Switch,
                 default: "false",
                 help: "Refuse a request whose password differs from that of the existing SMB mapping. Default: log a warning.",
-                set: |flags, text| switch(text).map(|on| flags.node.refuse_other_smb_passwords = on),
+                set: |flags, text| {
+                    switch(text).map(|on| flags.node.refuse_other_smb_passwords = on)
+                },
             },
         ],
     },
@@ -122,14 +147,20 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("NAME,..."),
                 default: "",
                 help: "Let drivers start and stop only these Windows services. 'none' allows no service.",
-                set: |flags, text| list(text, ServiceName::parse).map(|services| flags.node.services = Some(services)),
+                set: |flags, text| {
+                    list(text, ServiceName::parse)
+                        .map(|services| flags.node.services = Some(services))
+                },
             },
             Flag {
                 name: "smb-servers",
                 kind: Kind::Value("HOST,..."),
                 default: "",
                 help: "Map only shares of these SMB servers, spelled as in drivers' requests. 'none' allows no server.",
-                set: |flags, text| list(text, SmbServer::parse).map(|servers| flags.node.smb_servers = Some(servers)),
+                set: |flags, text| {
+                    list(text, SmbServer::parse)
+                        .map(|servers| flags.node.smb_servers = Some(servers))
+                },
             },
             Flag {
                 name: "iscsi-portals",
@@ -137,7 +168,8 @@ pub static TABLE: [Section; 5] = [
                 default: "",
                 help: "Use only these iSCSI target portals or networks (10.0.0.0/24). Default port: 3260. 'none' allows no portal.",
                 set: |flags, text| {
-                    list(text, AllowedPortal::parse).map(|portals| flags.node.iscsi_portals = Some(portals))
+                    list(text, AllowedPortal::parse)
+                        .map(|portals| flags.node.iscsi_portals = Some(portals))
                 },
             },
         ],
@@ -174,7 +206,9 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("SECONDS"),
                 default: "120",
                 help: "Close a connection that has not started HTTP/2 within this time.",
-                set: |flags, text| positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds)),
+                set: |flags, text| {
+                    positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds))
+                },
             },
             Flag {
                 name: "max-calls",
@@ -188,7 +222,9 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("SECONDS"),
                 default: "30",
                 help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess container, which Windows ends after 5.",
-                set: |flags, text| number(text).map(|seconds| flags.drain = Duration::from_secs(seconds)),
+                set: |flags, text| {
+                    number(text).map(|seconds| flags.drain = Duration::from_secs(seconds))
+                },
             },
         ],
     },
@@ -242,7 +278,9 @@ pub static TABLE: [Section; 5] = [
                 kind: Kind::Value("LEVEL"),
                 default: "ERROR",
                 help: "If the log goes only to a file, lines from this level on also go to standard error: INFO, WARNING, ERROR, FATAL.",
-                set: |flags, text| severity(text).map(|severity| flags.log.stderr_threshold = severity),
+                set: |flags, text| {
+                    severity(text).map(|severity| flags.log.stderr_threshold = severity)
+                },
             },
             Flag {
                 name: "logging-format",
@@ -301,8 +339,15 @@ pub fn switch(text: &str) -> Result<bool, String> {
 }
 
 /// Parses a text unless it is empty: an empty value is no value.
-fn optional<T>(text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
-    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+fn optional<T>(
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        parse(text).map(Some)
+    }
 }
 
 /// Parses the path of a file or folder; empty for none.
@@ -312,16 +357,24 @@ pub fn file(text: &str) -> Result<Option<PathBuf>, String> {
 
 /// Parses one of two names. Returns whether it is the second.
 pub(crate) fn either(text: &str, first: &str, second: &str) -> Result<bool, String> {
-    if [first, second].contains(&text) { Ok(text == second) } else { Err(format!("expected {first} or {second}")) }
+    if [first, second].contains(&text) {
+        Ok(text == second)
+    } else {
+        Err(format!("expected {first} or {second}"))
+    }
 }
 
 /// Parses a log level, which may be negative, as in klog.
 fn verbosity(text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| "expected a whole number".to_owned())
+    text.parse()
+        .map_err(|_| "expected a whole number".to_owned())
 }
 
 fn number<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
-    let parsed = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
+    let parsed = text
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| N::try_from(number).ok());
     parsed.ok_or_else(|| "expected a whole number".to_owned())
 }
 
@@ -334,12 +387,18 @@ fn positive<N: TryFrom<u64> + PartialOrd + From<u8>>(text: &str) -> Result<N, St
 }
 
 fn sid(text: &str) -> Result<Sid, String> {
-    text.parse().map_err(|_| "expected a SID, such as S-1-5-93-2-2".to_owned())
+    text.parse()
+        .map_err(|_| "expected a SID, such as S-1-5-93-2-2".to_owned())
 }
 
 fn group(name: &str) -> Result<Group, String> {
     let group = Group::ALL.into_iter().find(|group| group.name() == name);
-    group.ok_or_else(|| format!("'{name}' is not one of {}", Group::ALL.map(Group::name).join(", ")))
+    group.ok_or_else(|| {
+        format!(
+            "'{name}' is not one of {}",
+            Group::ALL.map(Group::name).join(", ")
+        )
+    })
 }
 
 /// Parses items that are separated by commas.

@@ -23,7 +23,9 @@ const RESERVE: usize = 512;
 /// Writes a line, with the fields of its spans before its own.
 pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &str) -> fmt::Result {
     let metadata = event.metadata();
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
     let (level, verbosity) = match *metadata.level() {
         Level::ERROR => ("error", None),
         Level::WARN => ("warning", Some(0)),
@@ -31,8 +33,14 @@ pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &s
         Level::DEBUG => ("debug", Some(2)),
         Level::TRACE => ("trace", Some(5)),
     };
-    let mut object = Object { text: String::with_capacity(256) };
-    write!(object.text, "{{\"ts\":{:.3},\"level\":\"{level}\"", since_1970.as_secs_f64() * 1e3)?;
+    let mut object = Object {
+        text: String::with_capacity(256),
+    };
+    write!(
+        object.text,
+        "{{\"ts\":{:.3},\"level\":\"{level}\"",
+        since_1970.as_secs_f64() * 1e3
+    )?;
     if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
         object.add_text("caller", format_args!("{file}:{line}"));
     }
@@ -146,12 +154,23 @@ mod tests {
     fn lines(act: impl FnOnce()) -> Vec<serde_json::Value> {
         let log = Buffer::default();
         let writer = log.clone();
-        let flags = LogFlags { is_json: true, verbosity: 2, ..LogFlags::default() };
-        let layer = layer(&flags, Output::new(move || writer.clone(), Box::leak(Box::default())));
+        let flags = LogFlags {
+            is_json: true,
+            verbosity: 2,
+            ..LogFlags::default()
+        };
+        let layer = layer(
+            &flags,
+            Output::new(move || writer.clone(), Box::leak(Box::default())),
+        );
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
         let text = log.text();
         assert!(text.lines().all(|line| line.len() <= MAX_BYTES), "{text}");
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        text.lines()
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .collect()
     }
 
     #[test]
@@ -164,15 +183,41 @@ mod tests {
             tracing::error!(error = %std::io::Error::other("full"), ok = false, "a \"name\" and \\");
             tracing::warn!(count = -3, "warned");
         });
-        let [debug, error, warning] = lines.as_slice() else { panic!("{lines:?}") };
-        assert!(debug["ts"].as_f64().unwrap() > 1.6e12, "milliseconds: {debug}");
-        assert!(debug["caller"].as_str().unwrap().contains("json.rs:"), "{debug}");
-        assert_eq!((&debug["id"], &debug["rpc"]), (&7.into(), &"/v1.Disk/Rescan".into()));
-        assert_eq!((&debug["v"], &debug["seconds"]), (&2.into(), &6.948_852.into()));
-        assert_eq!((&debug["msg"], &debug["disk"]), (&"the call succeeded".into(), &"Some(\"1\")".into()));
-        assert_eq!((&error["err"], &error["ok"], error.get("v")), (&"full".into(), &false.into(), None));
-        assert_eq!((&error["msg"], &error["level"]), (&"a \"name\" and \\".into(), &"error".into()));
-        assert_eq!((&warning["v"], &warning["level"], &warning["count"]), (&0.into(), &"warning".into(), &(-3).into()));
+        let [debug, error, warning] = lines.as_slice() else {
+            panic!("{lines:?}")
+        };
+        assert!(
+            debug["ts"].as_f64().unwrap() > 1.6e12,
+            "milliseconds: {debug}"
+        );
+        assert!(
+            debug["caller"].as_str().unwrap().contains("json.rs:"),
+            "{debug}"
+        );
+        assert_eq!(
+            (&debug["id"], &debug["rpc"]),
+            (&7.into(), &"/v1.Disk/Rescan".into())
+        );
+        assert_eq!(
+            (&debug["v"], &debug["seconds"]),
+            (&2.into(), &6.948_852.into())
+        );
+        assert_eq!(
+            (&debug["msg"], &debug["disk"]),
+            (&"the call succeeded".into(), &"Some(\"1\")".into())
+        );
+        assert_eq!(
+            (&error["err"], &error["ok"], error.get("v")),
+            (&"full".into(), &false.into(), None)
+        );
+        assert_eq!(
+            (&error["msg"], &error["level"]),
+            (&"a \"name\" and \\".into(), &"error".into())
+        );
+        assert_eq!(
+            (&warning["v"], &warning["level"], &warning["count"]),
+            (&0.into(), &"warning".into(), &(-3).into())
+        );
     }
 
     #[test]
@@ -183,8 +228,15 @@ mod tests {
             tracing::info!(text, "{text}");
             tracing::info!(text, long, other = long, number = 5, "after {long}");
         });
-        assert_eq!((&lines[0]["msg"], &lines[0]["text"], &lines[0]["v"]), (&text.into(), &text.into(), &0.into()));
-        assert!(lines[1]["msg"].as_str().unwrap().ends_with(" more bytes)"), "{}", lines[1]);
+        assert_eq!(
+            (&lines[0]["msg"], &lines[0]["text"], &lines[0]["v"]),
+            (&text.into(), &text.into(), &0.into())
+        );
+        assert!(
+            lines[1]["msg"].as_str().unwrap().ends_with(" more bytes)"),
+            "{}",
+            lines[1]
+        );
         assert_eq!(lines[1]["number"], 5);
     }
 }

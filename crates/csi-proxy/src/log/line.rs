@@ -56,16 +56,30 @@ mod tests {
     #[test]
     fn characters_that_could_forge_text_are_escaped() {
         assert_eq!(written("a b\\ ~\n"), "a b\\ ~\n");
-        assert_eq!(written("h\u{e9} \u{4e2d}\u{1f600}\n"), "h\u{e9} \u{4e2d}\u{1f600}\n");
-        assert_eq!(written("C:\\new\nb\r\tc\n"), "C:\\new\\u{a}b\\u{d}\\u{9}c\n");
+        assert_eq!(
+            written("h\u{e9} \u{4e2d}\u{1f600}\n"),
+            "h\u{e9} \u{4e2d}\u{1f600}\n"
+        );
+        assert_eq!(
+            written("C:\\new\nb\r\tc\n"),
+            "C:\\new\\u{a}b\\u{d}\\u{9}c\n"
+        );
         assert_eq!(written("a\u{202e}b\u{e0041}\n"), "a\\u{202e}b\\u{e0041}\n");
     }
 
     #[test]
     fn a_long_line_is_cut_off() {
-        for text in ["x".repeat(20_000), "\u{4e2d}".repeat(20_000), "\u{202e}".repeat(20_000)] {
+        for text in [
+            "x".repeat(20_000),
+            "\u{4e2d}".repeat(20_000),
+            "\u{202e}".repeat(20_000),
+        ] {
             let line = written(&format!("{text}\n"));
-            assert!(line.len() < MAX_BYTES + 50 && line.ends_with(" more bytes)\n"), "{}", line.len());
+            assert!(
+                line.len() < MAX_BYTES + 50 && line.ends_with(" more bytes)\n"),
+                "{}",
+                line.len()
+            );
         }
         let longest = format!("{}\n", "x".repeat(MAX_BYTES));
         assert_eq!(written(&longest), longest);

@@ -134,7 +134,11 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Output<M> {
             return OptionalWriter::none();
         }
         let inner = self.inner.make_writer_for(metadata);
-        OptionalWriter::some(LineWriter { inner, statement: metadata.callsite(), limit: self.limit })
+        OptionalWriter::some(LineWriter {
+            inner,
+            statement: metadata.callsite(),
+            limit: self.limit,
+        })
     }
 }
 
@@ -168,7 +172,11 @@ mod tests {
 
     /// Returns the lines of the log that contain a word.
     fn lines_with(log: &Buffer, word: &str) -> Vec<String> {
-        log.text().lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
+        log.text()
+            .lines()
+            .filter(|line| line.contains(word))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Logs to what it returns, as the daemon does with `-v=2`.
@@ -176,7 +184,10 @@ mod tests {
         let log = Buffer::default();
         let writer = log.clone();
         let writer = Output::new(move || writer.clone(), limit);
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::DEBUG).with_writer(writer);
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(Level::DEBUG)
+            .with_writer(writer);
         (log, tracing::subscriber::set_default(subscriber.finish()))
     }
 
@@ -195,17 +206,33 @@ mod tests {
             (0..flood).for_each(|_| refuse());
         }
         (0..3000).for_each(|_| tracing::debug!(target: "server::rpc", "verbose"));
-        assert_eq!((lines_with(&log, "refused").len(), lines_with(&log, "verbose").len()), (1000, 3000));
+        assert_eq!(
+            (
+                lines_with(&log, "refused").len(),
+                lines_with(&log, "verbose").len()
+            ),
+            (1000, 3000)
+        );
         assert!(lines_with(&log, "dropped").is_empty());
 
-        tokio::time::timeout(2 * WINDOW, &mut report).await.expect_err("it never returns");
+        tokio::time::timeout(2 * WINDOW, &mut report)
+            .await
+            .expect_err("it never returns");
         let reports = lines_with(&log, "dropped");
         assert_eq!(reports.len(), 1, "{reports:?}");
         assert!(reports[0].ends_with(" lines=7005"), "{reports:?}");
         refuse();
-        assert_eq!(lines_with(&log, "refused").len(), 1001, "a new window has begun");
+        assert_eq!(
+            lines_with(&log, "refused").len(),
+            1001,
+            "a new window has begun"
+        );
         limit.report_once();
-        assert_eq!(lines_with(&log, "dropped").len(), 1, "nothing more was dropped");
+        assert_eq!(
+            lines_with(&log, "dropped").len(),
+            1,
+            "nothing more was dropped"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -217,7 +244,11 @@ mod tests {
         let size = || log.text().len();
         for minute in 1..=2 {
             (0..1000).for_each(|_| tracing::warn!(target: "server::rpc", "invalid {text}"));
-            assert!((minute * (256 << 10)..minute * (261 << 10)).contains(&size()), "{}", size());
+            assert!(
+                (minute * (256 << 10)..minute * (261 << 10)).contains(&size()),
+                "{}",
+                size()
+            );
             tracing::warn!(target: "server::rpc", "another line");
             assert_eq!(lines_with(&log, "another line").len(), minute);
             tokio::time::advance(WINDOW).await;

@@ -30,7 +30,12 @@ impl RotatingFile {
     /// Opens the file to append to it. Without a limit it grows forever.
     pub(super) fn open(path: &Path, limit: Option<u64>) -> io::Result<Self> {
         let part = limit.map(|limit| limit / (KEPT_FILES + 2));
-        let mut rotating = Self { path: path.to_owned(), part, file: None, length: 0 };
+        let mut rotating = Self {
+            path: path.to_owned(),
+            part,
+            file: None,
+            length: 0,
+        };
         rotating.delete_oldest();
         rotating.reopen()?;
         Ok(rotating)
@@ -60,7 +65,9 @@ impl RotatingFile {
     /// stays free, and further attempts do not rename the old files again, which would delete one
     /// of them each time.
     fn rotate(&mut self) -> io::Result<()> {
-        let free = (1..=KEPT_FILES).find(|number| !self.old(*number).exists()).unwrap_or(KEPT_FILES);
+        let free = (1..=KEPT_FILES)
+            .find(|number| !self.old(*number).exists())
+            .unwrap_or(KEPT_FILES);
         for number in (0..free).rev() {
             match fs::rename(self.old(number), self.old(number + 1)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -89,7 +96,10 @@ impl RotatingFile {
     /// Empties the file because it cannot be rotated.
     fn empty(&mut self, reason: &io::Error) -> io::Result<()> {
         // Windows does not let the handle that appends change the length.
-        OpenOptions::new().write(true).truncate(true).open(&self.path)?;
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&self.path)?;
         let note = format!("The log was emptied, because it could not be rotated: {reason}\n");
         self.reopen()?.write_all(note.as_bytes())?;
         self.length = note.len() as u64;
@@ -147,20 +157,29 @@ mod tests {
 
     fn write(file: &mut RotatingFile, first: usize, lines: usize) {
         for number in first..first + lines {
-            file.write_all(format!("{number:099}\n").as_bytes()).unwrap();
+            file.write_all(format!("{number:099}\n").as_bytes())
+                .unwrap();
         }
     }
 
     /// Returns the numbers of the lines in all files, oldest first.
     fn numbers(path: &Path) -> Vec<usize> {
         let paths = ["log.3", "log.2", "log.1", "log"].map(|name| path.with_extension(name));
-        let text: String = paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+        let text: String = paths
+            .iter()
+            .filter_map(|path| fs::read_to_string(path).ok())
+            .collect();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     fn bytes(folder: &TempDir) -> u64 {
-        let files = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
-        files.filter(fs::Metadata::is_file).map(|metadata| metadata.len()).sum()
+        let files = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap());
+        files
+            .filter(fs::Metadata::is_file)
+            .map(|metadata| metadata.len())
+            .sum()
     }
 
     #[test]
@@ -178,7 +197,11 @@ mod tests {
         // Another start continues the file, and a lower limit deletes old files.
         let mut file = RotatingFile::open(&path, Some(LIMIT / 2)).unwrap();
         write(&mut file, 500, 1);
-        assert!(bytes(&folder) <= LIMIT / 2 + LIMIT / 5, "{}", bytes(&folder));
+        assert!(
+            bytes(&folder) <= LIMIT / 2 + LIMIT / 5,
+            "{}",
+            bytes(&folder)
+        );
         write(&mut file, 501, 10);
         assert!(bytes(&folder) <= LIMIT / 2 && numbers(&path).ends_with(&[510]));
     }
@@ -217,11 +240,17 @@ mod tests {
         }
         for line in 0..200 {
             write(&mut file, line, 1);
-            assert_eq!(numbers(&path).last(), Some(&line), "no line is lost when it is written");
+            assert_eq!(
+                numbers(&path).last(),
+                Some(&line),
+                "no line is lost when it is written"
+            );
             assert!(bytes(&folder) <= 2 * LIMIT / 5 + 100, "{}", bytes(&folder));
         }
         assert!(
-            fs::read_to_string(&path).unwrap().starts_with("The log was emptied, because it could not be rotated: ")
+            fs::read_to_string(&path)
+                .unwrap()
+                .starts_with("The log was emptied, because it could not be rotated: ")
         );
         for obstacle in &obstacles {
             fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
@@ -244,10 +273,16 @@ mod tests {
         fs::rename(&logs, &path).unwrap();
         assert!(file.write_all(&[b'x'; 100]).is_err());
         file.file = Some(File::create(folder.path().join("another")).unwrap());
-        assert!(file.write_all(&[b'x'; 100]).is_err(), "the folder is gone when the file is to be rotated");
+        assert!(
+            file.write_all(&[b'x'; 100]).is_err(),
+            "the folder is gone when the file is to be rotated"
+        );
         fs::rename(&path, &logs).unwrap();
         write(&mut file, 20, 30);
-        assert_eq!(numbers(&logs.join("csi-proxy.log")), (0..50).collect::<Vec<_>>());
+        assert_eq!(
+            numbers(&logs.join("csi-proxy.log")),
+            (0..50).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -34,20 +34,33 @@ pub(super) fn write_line(mut writer: Writer<'_>, event: &Event<'_>, of_spans: &s
         Level::WARN => 'W',
         _ => 'I',
     };
-    let file = metadata.file().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("???");
-    let (time, process, line) = (platform::log_time(), std::process::id(), metadata.line().unwrap_or(1));
+    let file = metadata
+        .file()
+        .and_then(|path| path.rsplit(['/', '\\']).next())
+        .unwrap_or("???");
+    let (time, process, line) = (
+        platform::log_time(),
+        std::process::id(),
+        metadata.line().unwrap_or(1),
+    );
     let mut fields = String::with_capacity(256);
     write_fields(Writer::new(&mut fields), event)?;
     let room = MAX_BYTES.saturating_sub(of_spans.len() + RESERVE);
     if !is_plain(fields.as_bytes(), room) {
         fields = shortened(&fields, room);
     }
-    writeln!(writer, "{severity}{time} {process:>7} {file}:{line}] {fields}{of_spans}")
+    writeln!(
+        writer,
+        "{severity}{time} {process:>7} {file}:{line}] {fields}{of_spans}"
+    )
 }
 
 /// Writes the fields, each after a blank except the message.
 pub(super) fn write_fields(writer: Writer<'_>, fields: impl RecordFields) -> fmt::Result {
-    let mut line = Line { writer, result: Ok(()) };
+    let mut line = Line {
+        writer,
+        result: Ok(()),
+    };
     fields.record(&mut line);
     line.result
 }

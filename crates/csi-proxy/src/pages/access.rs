@@ -30,25 +30,37 @@ pub(super) fn check<B>(request: &Request<B>, peer: SocketAddr) -> Result<(), &'s
     if !peer.ip().to_canonical().is_loopback() {
         return Err(NOT_LOCAL);
     }
-    let is_of_proxies = |name: &HeaderName| OF_PROXIES.contains(name) || name.as_str().starts_with("x-forwarded-");
+    let is_of_proxies =
+        |name: &HeaderName| OF_PROXIES.contains(name) || name.as_str().starts_with("x-forwarded-");
     if request.version() < Version::HTTP_11 || request.headers().keys().any(is_of_proxies) {
         return Err(PROXIED);
     }
     let mut hosts = request.headers().get_all(HOST).iter();
     let named_in_header = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => Authority::try_from(host.as_bytes()).is_ok_and(|host| is_loopback(&host)),
+        (Some(host), None) => {
+            Authority::try_from(host.as_bytes()).is_ok_and(|host| is_loopback(&host))
+        }
         _ => false,
     };
     // A request line may name the host as well.
     let named_in_line = request.uri().authority().is_none_or(is_loopback);
-    if named_in_header && named_in_line { Ok(()) } else { Err(NOT_LOOPBACK_NAME) }
+    if named_in_header && named_in_line {
+        Ok(())
+    } else {
+        Err(NOT_LOOPBACK_NAME)
+    }
 }
 
 fn is_loopback(authority: &Authority) -> bool {
     let host = authority.host();
-    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
     host.eq_ignore_ascii_case("localhost")
-        || address.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+        || address
+            .parse()
+            .is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
@@ -64,35 +76,74 @@ mod tests {
         for host in hosts {
             request = request.header("Host", *host);
         }
-        check(&request.body(()).unwrap(), peer.parse::<SocketAddr>().unwrap()).is_ok()
+        check(
+            &request.body(()).unwrap(),
+            peer.parse::<SocketAddr>().unwrap(),
+        )
+        .is_ok()
     }
 
     #[test]
     fn only_clients_on_the_node_itself_are_answered() {
-        for local in ["127.0.0.1:5000", "127.8.9.1:5000", "[::1]:5000", "[::ffff:127.0.0.1]:5000"] {
+        for local in [
+            "127.0.0.1:5000",
+            "127.8.9.1:5000",
+            "[::1]:5000",
+            "[::ffff:127.0.0.1]:5000",
+        ] {
             assert!(is_allowed(local, "/", &["127.0.0.1:8888"]), "{local}");
         }
-        for other in ["10.0.0.7:5000", "[2001:db8::1]:5000", "[::ffff:10.0.0.7]:5000", "0.0.0.0:5000", "[fe80::1]:5000"]
-        {
+        for other in [
+            "10.0.0.7:5000",
+            "[2001:db8::1]:5000",
+            "[::ffff:10.0.0.7]:5000",
+            "0.0.0.0:5000",
+            "[fe80::1]:5000",
+        ] {
             assert!(!is_allowed(other, "/", &["127.0.0.1:8888"]), "{other}");
         }
     }
 
     #[test]
     fn a_request_that_a_proxy_passes_on_is_refused() {
-        for header in ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"] {
-            let request = Request::get("/").header("Host", "localhost").header(header, "10.0.0.7").body(()).unwrap();
+        for header in [
+            "Forwarded",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Proto",
+            "X-Real-IP",
+            "Via",
+        ] {
+            let request = Request::get("/")
+                .header("Host", "localhost")
+                .header(header, "10.0.0.7")
+                .body(())
+                .unwrap();
             let refused = check(&request, "127.0.0.1:5000".parse().unwrap());
-            assert!(refused.is_err_and(|reason| reason.contains("proxy")), "{header}");
+            assert!(
+                refused.is_err_and(|reason| reason.contains("proxy")),
+                "{header}"
+            );
         }
-        let of_nginx = Request::get("/").version(Version::HTTP_10).header("Host", "127.0.0.1:8888").body(()).unwrap();
+        let of_nginx = Request::get("/")
+            .version(Version::HTTP_10)
+            .header("Host", "127.0.0.1:8888")
+            .body(())
+            .unwrap();
         let refused = check(&of_nginx, "127.0.0.1:5000".parse().unwrap());
         assert!(refused.is_err_and(|reason| reason.contains("proxy")));
     }
 
     #[test]
     fn a_name_that_a_web_site_could_have_is_refused() {
-        for loopback in ["127.0.0.1", "127.0.0.1:8888", "[::1]:8888", "[::1]", "localhost:8888", "LocalHost"] {
+        for loopback in [
+            "127.0.0.1",
+            "127.0.0.1:8888",
+            "[::1]:8888",
+            "[::1]",
+            "localhost:8888",
+            "LocalHost",
+        ] {
             assert!(is_allowed("127.0.0.1:5000", "/", &[loopback]), "{loopback}");
         }
         for other in [
@@ -109,8 +160,18 @@ mod tests {
             assert!(!is_allowed("127.0.0.1:5000", "/", &[other]), "{other}");
         }
         assert!(!is_allowed("127.0.0.1:5000", "/", &[]), "no name");
-        assert!(!is_allowed("127.0.0.1:5000", "/", &["localhost", "evil.example"]), "two names");
-        assert!(!is_allowed("127.0.0.1:5000", "http://evil.example/", &["localhost"]), "a name in the request line");
-        assert!(is_allowed("127.0.0.1:5000", "http://localhost:8888/", &["localhost:8888"]));
+        assert!(
+            !is_allowed("127.0.0.1:5000", "/", &["localhost", "evil.example"]),
+            "two names"
+        );
+        assert!(
+            !is_allowed("127.0.0.1:5000", "http://evil.example/", &["localhost"]),
+            "a name in the request line"
+        );
+        assert!(is_allowed(
+            "127.0.0.1:5000",
+            "http://localhost:8888/",
+            &["localhost:8888"]
+        ));
     }
 }

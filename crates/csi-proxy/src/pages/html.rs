@@ -10,13 +10,24 @@ const STYLE: &str = ":root { color-scheme: light dark } \
 /// five seconds.
 pub(super) fn page(program: &str, statusz: &str, refreshes: bool) -> String {
     let (refresh, link, action) = if refreshes {
-        ("<meta http-equiv=\"refresh\" content=\"5\">", "/", "stop refreshing")
+        (
+            "<meta http-equiv=\"refresh\" content=\"5\">",
+            "/",
+            "stop refreshing",
+        )
     } else {
         ("", "/?refresh", "refresh every 5 s")
     };
-    let links = ["statusz", "statusz?format=json", "flagz", "metrics", "healthz", "readyz"]
-        .map(|path| format!("<a href=\"/{path}\">{path}</a>"))
-        .join(" ");
+    let links = [
+        "statusz",
+        "statusz?format=json",
+        "flagz",
+        "metrics",
+        "healthz",
+        "readyz",
+    ]
+    .map(|path| format!("<a href=\"/{path}\">{path}</a>"))
+    .join(" ");
     let status = escaped(statusz).replace("\n! ", "\n<mark>slow</mark> ");
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -28,5 +39,7 @@ pub(super) fn page(program: &str, statusz: &str, refreshes: bool) -> String {
 
 /// Escapes text, so that a browser shows it and does not interpret it.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

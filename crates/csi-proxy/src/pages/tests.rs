@@ -18,7 +18,8 @@ use transport::memory::MemoryEndpoint;
 use super::Pages;
 use crate::program::CSI_PROXY;
 
-pub(crate) const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
+pub(crate) const LOCAL: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5000);
 
 /// The pages of a daemon that has just started, with a few flags.
 pub(crate) fn pages() -> Arc<Pages> {
@@ -31,10 +32,20 @@ fn server() -> Server {
 }
 
 fn pages_of(server: &Server) -> Arc<Pages> {
-    let flags =
-        ["-v=2", "-working-dir=C:\\one", "-working-dir=D:\\two", "-log_backtrace_at=x:1", "-api-groups=system,volume"];
+    let flags = [
+        "-v=2",
+        "-working-dir=C:\\one",
+        "-working-dir=D:\\two",
+        "-log_backtrace_at=x:1",
+        "-api-groups=system,volume",
+    ];
     let flags = CSI_PROXY.parse(flags.map(str::to_owned)).unwrap();
-    Arc::new(Pages::new(&flags, "a <node>\u{202e}", &Location::NamedPipes, Arc::clone(server.metrics())))
+    Arc::new(Pages::new(
+        &flags,
+        "a <node>\u{202e}",
+        &Location::NamedPipes,
+        Arc::clone(server.metrics()),
+    ))
 }
 
 async fn text(response: Response<Full<Bytes>>) -> String {
@@ -43,7 +54,10 @@ async fn text(response: Response<Full<Bytes>>) -> String {
 }
 
 fn get(path: &str) -> Request<()> {
-    Request::get(path).header("Host", "localhost:8888").body(()).unwrap()
+    Request::get(path)
+        .header("Host", "localhost:8888")
+        .body(())
+        .unwrap()
 }
 
 async fn page(path: &str) -> String {
@@ -55,19 +69,41 @@ async fn page(path: &str) -> String {
 #[tokio::test]
 async fn what_names_objects_is_answered_to_the_node_itself_alone() {
     let other = SocketAddr::from(([10, 0, 0, 7], 5000));
-    for (path, is_for_all) in
-        [("/metrics", true), ("/healthz", true), ("/", false), ("/statusz", false), ("/flagz", false)]
-    {
-        assert_eq!(pages().respond(&get(path), LOCAL).status(), StatusCode::OK, "{path}");
+    for (path, is_for_all) in [
+        ("/metrics", true),
+        ("/healthz", true),
+        ("/", false),
+        ("/statusz", false),
+        ("/flagz", false),
+    ] {
+        assert_eq!(
+            pages().respond(&get(path), LOCAL).status(),
+            StatusCode::OK,
+            "{path}"
+        );
         let response = pages().respond(&get(path), other);
         assert_eq!(response.status() == StatusCode::OK, is_for_all, "{path}");
-        let foreign = Request::get(path).header("Host", "evil.example").body(()).unwrap();
+        let foreign = Request::get(path)
+            .header("Host", "evil.example")
+            .body(())
+            .unwrap();
         let rebound = pages().respond(&foreign, LOCAL);
         assert_eq!(rebound.status() == StatusCode::OK, is_for_all, "{path}");
         if !is_for_all {
-            assert_eq!((response.status(), rebound.status()), (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN));
-            assert!(text(response).await.starts_with("This page is for clients on the node itself."));
-            assert!(text(rebound).await.starts_with("This page is answered only at a loopback address"));
+            assert_eq!(
+                (response.status(), rebound.status()),
+                (StatusCode::FORBIDDEN, StatusCode::FORBIDDEN)
+            );
+            assert!(
+                text(response)
+                    .await
+                    .starts_with("This page is for clients on the node itself.")
+            );
+            assert!(
+                text(rebound)
+                    .await
+                    .starts_with("This page is answered only at a loopback address")
+            );
         }
     }
 }
@@ -79,13 +115,21 @@ async fn a_daemon_is_ready_while_it_serves_and_healthy_also_before_and_after() {
     let answers = async || {
         let other = SocketAddr::from(([10, 0, 0, 7], 5000));
         let ready = pages.respond(&get("/readyz"), other);
-        assert_eq!(pages.respond(&get("/healthz"), other).status(), StatusCode::OK);
+        assert_eq!(
+            pages.respond(&get("/healthz"), other).status(),
+            StatusCode::OK
+        );
         (ready.status().as_u16(), text(ready).await)
     };
     assert_eq!(answers().await, (503, "not ready: starting\n".to_owned()));
     let stop = Notify::new();
     let mut serving = pin!(server.serve::<MemoryEndpoint>(Vec::new(), stop.notified()));
-    assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(
+        serving
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    );
     assert_eq!(answers().await, (200, "ok\n".to_owned()));
     stop.notify_one();
     serving.await;
@@ -94,11 +138,24 @@ async fn a_daemon_is_ready_while_it_serves_and_healthy_also_before_and_after() {
 
 #[tokio::test]
 async fn only_reading_is_possible_and_a_browser_keeps_to_the_page() {
-    let post = Request::builder().method(Method::POST).uri("/statusz").header("Host", "localhost").body(()).unwrap();
-    assert_eq!(pages().respond(&post, LOCAL).status(), StatusCode::METHOD_NOT_ALLOWED);
+    let post = Request::builder()
+        .method(Method::POST)
+        .uri("/statusz")
+        .header("Host", "localhost")
+        .body(())
+        .unwrap();
+    assert_eq!(
+        pages().respond(&post, LOCAL).status(),
+        StatusCode::METHOD_NOT_ALLOWED
+    );
     let response = pages().respond(&get("/"), LOCAL);
-    let policy = response.headers()["content-security-policy"].to_str().unwrap();
-    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    let policy = response.headers()["content-security-policy"]
+        .to_str()
+        .unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
     assert_eq!(response.headers()["cache-control"], "no-store");
     assert_eq!(response.headers()["x-content-type-options"], "nosniff");
 }
@@ -107,33 +164,54 @@ async fn only_reading_is_possible_and_a_browser_keeps_to_the_page() {
 async fn the_flags_are_listed_as_components_of_kubernetes_list_them() {
     let text = page("/flagz").await;
     let mut lines = text.lines();
-    assert_eq!([lines.next(), lines.next()], [Some(""), Some("csi-proxy flags")]);
-    assert!(lines.next().unwrap().starts_with("Warning: This endpoint is not meant to be machine parseable"));
+    assert_eq!(
+        [lines.next(), lines.next()],
+        [Some(""), Some("csi-proxy flags")]
+    );
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("Warning: This endpoint is not meant to be machine parseable")
+    );
     let flags: Vec<&str> = lines.skip(1).collect();
     assert!(flags.is_sorted(), "{flags:?}");
-    for line in
-        [r"kubelet-path=C:\var\lib\kubelet", "v=2", r"working-dir=C:\one,D:\two", "log_backtrace_at=x:1", "pipe-sid="]
-    {
+    for line in [
+        r"kubelet-path=C:\var\lib\kubelet",
+        "v=2",
+        r"working-dir=C:\one,D:\two",
+        "log_backtrace_at=x:1",
+        "pipe-sid=",
+    ] {
         assert!(flags.contains(&line), "{line} in {flags:?}");
     }
-    assert!(!text.contains("add_dir_header"), "a flag without effect that was not given");
+    assert!(
+        !text.contains("add_dir_header"),
+        "a flag without effect that was not given"
+    );
     let json: serde_json::Value = serde_json::from_str(&page("/flagz?format=json").await).unwrap();
     assert_eq!((&json["v"], &json["drain"]), (&"2".into(), &"30".into()));
 }
 
 #[tokio::test]
 async fn the_status_of_a_daemon_at_rest_has_all_fields() {
-    let json: serde_json::Value = serde_json::from_str(&page("/statusz?format=json").await).unwrap();
-    let fields =
-        "program version system endpoints process_id started up_seconds served calls pools locks counts rpcs failures";
+    let json: serde_json::Value =
+        serde_json::from_str(&page("/statusz?format=json").await).unwrap();
+    let fields = "program version system endpoints process_id started up_seconds served calls pools locks counts rpcs failures";
     for field in fields.split(' ') {
         assert!(json.get(field).is_some(), "{field} in {json}");
     }
     assert_eq!(json["pools"].as_array().unwrap().len(), 7);
-    assert_eq!(json["pools"][2], serde_json::json!({"name": "disks", "threads": 16, "busy": 0, "waiting": 0}));
+    assert_eq!(
+        json["pools"][2],
+        serde_json::json!({"name": "disks", "threads": 16, "busy": 0, "waiting": 0})
+    );
     let text = page("/statusz").await;
     assert!(text.starts_with("\ncsi-proxy statusz\nWarning: "), "{text}");
-    assert!(text.contains("\nNode: a <node>\\u{202e}\nEndpoints: \\\\.\\pipe\\csi-proxy-*\n"), "{text}");
+    assert!(
+        text.contains("\nNode: a <node>\\u{202e}\nEndpoints: \\\\.\\pipe\\csi-proxy-*\n"),
+        "{text}"
+    );
     assert!(text.contains("\nCalls in progress: 0\n"), "{text}");
 }
 
@@ -141,7 +219,13 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
 fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     let pages = pages();
     let mut status = pages.status();
-    let Status { calls, locks, rpcs, failures, .. } = &mut status.status;
+    let Status {
+        calls,
+        locks,
+        rpcs,
+        failures,
+        ..
+    } = &mut status.status;
     let call = |call, seconds, object: &str, state: &str, has_caller| RunningCall {
         call: Some(call),
         rpc: "/v1.Disk/PartitionDisk",
@@ -156,7 +240,12 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
         call(17, 120.0, "a\n", "waiting for lock disk 2", true),
         call(18, 1.5, "b", "running", true),
     ]);
-    locks.push(Lock { key: "disk 2".to_owned(), held_by: vec![16], held_by_others: 1, waiting: vec![17] });
+    locks.push(Lock {
+        key: "disk 2".to_owned(),
+        held_by: vec![16],
+        held_by_others: 1,
+        waiting: vec![17],
+    });
     rpcs.push(RpcSummary {
         rpc: "/v1.Disk/PartitionDisk",
         started: 3,
@@ -188,7 +277,9 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     let html = super::html::page("csi-proxy", &text, false);
     assert_eq!(html.matches("<mark>").count(), 1, "{html}");
     assert!(
-        html.contains("\n<mark>slow</mark> call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n"),
+        html.contains(
+            "\n<mark>slow</mark> call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n"
+        ),
         "{html}"
     );
 }
@@ -196,15 +287,30 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
 #[tokio::test]
 async fn the_page_shows_text_as_it_is() {
     let html = page("/").await;
-    assert!(html.contains("a &lt;node&gt;\\u{202e}") && !html.contains("<node>"), "{html}");
-    assert!(html.contains(" v1.Volume") && !html.contains("v1.Disk"), "{html}");
-    assert!(!html.contains("<script") && !html.contains("http-equiv"), "{html}");
-    assert!(page("/?refresh").await.contains("<meta http-equiv=\"refresh\" content=\"5\">"));
+    assert!(
+        html.contains("a &lt;node&gt;\\u{202e}") && !html.contains("<node>"),
+        "{html}"
+    );
+    assert!(
+        html.contains(" v1.Volume") && !html.contains("v1.Disk"),
+        "{html}"
+    );
+    assert!(
+        !html.contains("<script") && !html.contains("http-equiv"),
+        "{html}"
+    );
+    assert!(
+        page("/?refresh")
+            .await
+            .contains("<meta http-equiv=\"refresh\" content=\"5\">")
+    );
 }
 
 /// Returns the names of the metrics in the text of `/metrics`.
 fn names(text: &str) -> BTreeSet<&str> {
-    text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect()
+    text.lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect()
 }
 
 #[tokio::test]
@@ -213,17 +319,35 @@ async fn a_daemon_at_rest_has_at_most_300_series_and_the_figures_of_its_process(
     let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(series.len() <= 300, "{} series", series.len());
     let version = format!("version=\"{}\"}} 1", crate::VERSION);
-    assert!(series.iter().any(|line| line.starts_with("csi_proxy_build_info{") && line.ends_with(&version)), "{text}");
-    for name in ["start_time_seconds", "cpu_seconds_total", "resident_memory_bytes", "open_fds"] {
+    assert!(
+        series
+            .iter()
+            .any(|line| line.starts_with("csi_proxy_build_info{") && line.ends_with(&version)),
+        "{text}"
+    );
+    for name in [
+        "start_time_seconds",
+        "cpu_seconds_total",
+        "resident_memory_bytes",
+        "open_fds",
+    ] {
         let name = format!("process_{name} ");
-        let value =
-            series.iter().find_map(|line| line.strip_prefix(&name)).unwrap_or_else(|| panic!("{name} in {text}"));
+        let value = series
+            .iter()
+            .find_map(|line| line.strip_prefix(&name))
+            .unwrap_or_else(|| panic!("{name} in {text}"));
         // Wine counts no handles.
         let may_be_zero = name.contains("open_fds") && std::env::consts::OS == "windows";
-        assert!(value.parse::<f64>().unwrap() > 0.0 || may_be_zero, "{name}{value}");
+        assert!(
+            value.parse::<f64>().unwrap() > 0.0 || may_be_zero,
+            "{name}{value}"
+        );
     }
     for name in names(&text) {
-        let heads = text.lines().filter(|line| line.starts_with(&format!("# TYPE {name} "))).count();
+        let heads = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("# TYPE {name} ")))
+            .count();
         assert_eq!(heads, 1, "{name}");
     }
 }
@@ -249,13 +373,21 @@ async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist(
     ];
     for file in files {
         let words = file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let is_metric =
-            |word: &&str| ["csi_proxy_", "grpc_server_", "process_"].iter().any(|start| word.starts_with(start));
+        let is_metric = |word: &&str| {
+            ["csi_proxy_", "grpc_server_", "process_"]
+                .iter()
+                .any(|start| word.starts_with(start))
+        };
         let metrics: BTreeSet<&str> = words.filter(is_metric).collect();
         assert!(metrics.len() > 5, "{metrics:?}");
         for metric in metrics {
-            let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| metric.strip_suffix(part));
-            assert!(known.contains(metric) || parts.is_some_and(|name| known.contains(name)), "no metric {metric}");
+            let parts = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|part| metric.strip_suffix(part));
+            assert!(
+                known.contains(metric) || parts.is_some_and(|name| known.contains(name)),
+                "no metric {metric}"
+            );
         }
     }
     let rows: Vec<String> = text
@@ -263,7 +395,10 @@ async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist(
         .filter_map(|line| line.strip_prefix("# HELP "))
         .map(|line| {
             let (name, help) = line.split_once(' ').unwrap();
-            let kind = text.lines().find_map(|line| line.strip_prefix(&format!("# TYPE {name} "))).unwrap();
+            let kind = text
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("# TYPE {name} ")))
+                .unwrap();
             format!("| `{name}` | {kind} | {help} |")
         })
         .collect();
@@ -272,7 +407,11 @@ async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist(
     if env::var_os("BLESS").is_some() {
         fs::write(file, &page).expect("the page is written");
     }
-    assert_eq!(fs::read_to_string(file).expect("the page"), page, "BLESS=1 renews the page");
+    assert_eq!(
+        fs::read_to_string(file).expect("the page"),
+        page,
+        "BLESS=1 renews the page"
+    );
 }
 
 /// A rule without a severity is routed nowhere. That the alerts fire is tested by promtool.
@@ -280,17 +419,38 @@ async fn the_dashboard_the_alerts_and_the_documentation_name_metrics_that_exist(
 fn each_alert_has_a_severity_a_text_a_remedy_and_a_situation_in_which_it_fires() {
     let documentation = include_str!("../../../../docs/monitoring.md");
     let situations = include_str!("../../../../deploy/monitoring/alerts_test.yaml");
-    let rules = include_str!("../../../../deploy/monitoring/alerts.yaml").split("- alert: ").skip(1);
+    let rules = include_str!("../../../../deploy/monitoring/alerts.yaml")
+        .split("- alert: ")
+        .skip(1);
     assert!(rules.clone().count() > 5);
     for rule in rules {
         let name = rule.lines().next().unwrap();
-        let has =
-            |start: &str| rule.lines().any(|line| line.trim().strip_prefix(start).is_some_and(|rest| !rest.is_empty()));
+        let has = |start: &str| {
+            rule.lines().any(|line| {
+                line.trim()
+                    .strip_prefix(start)
+                    .is_some_and(|rest| !rest.is_empty())
+            })
+        };
         let severities = ["critical", "warning", "info"];
-        assert!(severities.iter().any(|level| rule.contains(&format!("severity: {level}\n"))), "severity of {name}");
-        assert!(has("summary: ") && has("description: "), "{name} has no summary or no description");
-        assert!(documentation.contains(&format!("\n### {name}\n")), "{name} is not in docs/monitoring.md");
+        assert!(
+            severities
+                .iter()
+                .any(|level| rule.contains(&format!("severity: {level}\n"))),
+            "severity of {name}"
+        );
+        assert!(
+            has("summary: ") && has("description: "),
+            "{name} has no summary or no description"
+        );
+        assert!(
+            documentation.contains(&format!("\n### {name}\n")),
+            "{name} is not in docs/monitoring.md"
+        );
         let fires = format!("labels: '{{alertname=\"{name}\", alertstate=\"firing\"");
-        assert!(situations.contains(&fires), "no situation in alerts_test.yaml has {name} fire");
+        assert!(
+            situations.contains(&fires),
+            "no situation in alerts_test.yaml has {name} fire"
+        );
     }
 }

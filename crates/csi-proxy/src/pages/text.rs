@@ -29,50 +29,127 @@ pub(super) fn statusz(status: &ProgramStatus<'_>) -> String {
 }
 
 fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
-    let ProgramStatus { program, version, system, endpoints, process_id, started, up_seconds, served, status } = status;
-    writeln!(text, "\n{program} statusz\n{WARNING} Use /statusz?format=json in programs.\n")?;
-    writeln!(text, "Started: {started}\nUp: {}\nBinary version: {version}", duration(*up_seconds))?;
-    writeln!(text, "Process: {process_id}\nNode: {}\nEndpoints: {}", escaped(system), escaped(endpoints))?;
+    let ProgramStatus {
+        program,
+        version,
+        system,
+        endpoints,
+        process_id,
+        started,
+        up_seconds,
+        served,
+        status,
+    } = status;
+    writeln!(
+        text,
+        "\n{program} statusz\n{WARNING} Use /statusz?format=json in programs.\n"
+    )?;
+    writeln!(
+        text,
+        "Started: {started}\nUp: {}\nBinary version: {version}",
+        duration(*up_seconds)
+    )?;
+    writeln!(
+        text,
+        "Process: {process_id}\nNode: {}\nEndpoints: {}",
+        escaped(system),
+        escaped(endpoints)
+    )?;
     writeln!(text, "Served: {}", served.join(" "))?;
-    let Counts { connections, in_flight, in_transfer, waiting_for_slot, .. } = status.counts;
+    let Counts {
+        connections,
+        in_flight,
+        in_transfer,
+        waiting_for_slot,
+        ..
+    } = status.counts;
     writeln!(text, "\nConnections: {connections}")?;
     writeln!(
         text,
         "Calls in flight: {in_flight} ({in_transfer} in transfer, {waiting_for_slot} waiting for a slot of -max-calls)"
     )?;
 
-    let pools: Vec<&Pool> = status.pools.iter().filter(|pool| pool.busy + pool.waiting > 0).collect();
+    let pools: Vec<&Pool> = status
+        .pools
+        .iter()
+        .filter(|pool| pool.busy + pool.waiting > 0)
+        .collect();
     section(text, "Pools of threads in use", &pools, |text, pool| {
-        let Pool { name, threads, busy, waiting } = pool;
-        writeln!(text, "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting")
+        let Pool {
+            name,
+            threads,
+            busy,
+            waiting,
+        } = pool;
+        writeln!(
+            text,
+            "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting"
+        )
     })?;
     section(text, "Calls in progress", &status.calls, |text, call| {
-        let RunningCall { rpc, object, state, .. } = call;
+        let RunningCall {
+            rpc, object, state, ..
+        } = call;
         // The calls that wait for a call that hangs are its victims.
-        let mark = if state == "running" && call.seconds > 10.0 { "!" } else { " " };
-        let number = call.call.map_or("no call".to_owned(), |number| format!("call {number}"));
+        let mark = if state == "running" && call.seconds > 10.0 {
+            "!"
+        } else {
+            " "
+        };
+        let number = call
+            .call
+            .map_or("no call".to_owned(), |number| format!("call {number}"));
         let age = duration(call.seconds);
         writeln!(text, "{mark} {number}, {age}: {rpc}: {}", escaped(object))?;
         writeln!(text, "      {}, {}", escaped(state), caller(call))
     })?;
     section(text, "Locks", &status.locks, |text, lock| {
-        writeln!(text, "  {}: held by {}, awaited by {}", escaped(&lock.key), holders(lock), numbers(&lock.waiting))
+        writeln!(
+            text,
+            "  {}: held by {}, awaited by {}",
+            escaped(&lock.key),
+            holders(lock),
+            numbers(&lock.waiting)
+        )
     })?;
     section(text, "Last failures", &status.failures, |text, failure| {
-        let Failure { call, rpc, code, message, seconds_ago, count } = failure;
-        writeln!(text, "  {} ago: call {call} {rpc}, {code}, {count} so far", duration(*seconds_ago))?;
+        let Failure {
+            call,
+            rpc,
+            code,
+            message,
+            seconds_ago,
+            count,
+        } = failure;
+        writeln!(
+            text,
+            "  {} ago: call {call} {rpc}, {code}, {count} so far",
+            duration(*seconds_ago)
+        )?;
         writeln!(text, "    {}", escaped(message))
     })?;
-    section(text, "RPCs called since the start", &status.rpcs, |text, rpc| {
-        let RpcSummary { rpc, started, failed, mean_seconds, p99_seconds, .. } = rpc;
-        write!(text, "  {rpc}: {started} calls, {failed} failed")?;
-        if let Some(mean) = mean_seconds {
-            // Without a 99th percentile, it exceeds the last bound of the histogram.
-            let p99 = p99_seconds.map_or("> 10 min".to_owned(), duration);
-            write!(text, ", mean {}, 99th percentile {p99}", duration(*mean))?;
-        }
-        writeln!(text)
-    })
+    section(
+        text,
+        "RPCs called since the start",
+        &status.rpcs,
+        |text, rpc| {
+            let RpcSummary {
+                rpc,
+                started,
+                failed,
+                mean_seconds,
+                p99_seconds,
+                ..
+            } = rpc;
+            write!(text, "  {rpc}: {started} calls, {failed} failed")?;
+            if let Some(mean) = mean_seconds {
+                // Without a 99th percentile, it exceeds the last bound of the histogram.
+                let p99 = p99_seconds.map_or("> 10 min".to_owned(), duration);
+                write!(text, ", mean {}, 99th percentile {p99}", duration(*mean))?;
+            }
+            writeln!(text)
+        },
+    )
 }
 
 fn section<T>(

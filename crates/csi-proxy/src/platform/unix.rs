@@ -63,7 +63,16 @@ pub(crate) fn raise_open_files(wanted: usize) -> Option<usize> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let (current, wanted) = (current?, u64::try_from(wanted).unwrap_or(u64::MAX));
     let higher = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let limit = if higher > current && setrlimit(Resource::Nofile, Rlimit { current: Some(higher), maximum }).is_ok() {
+    let limit = if higher > current
+        && setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(higher),
+                maximum,
+            },
+        )
+        .is_ok()
+    {
         higher
     } else {
         current
@@ -74,19 +83,33 @@ pub(crate) fn raise_open_files(wanted: usize) -> Option<usize> {
 /// Returns the resources that this process uses, which Linux has in `/proc`.
 pub(crate) fn resources() -> Resources {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
-    #[expect(clippy::cast_precision_loss, reason = "a process does not run for 2^53 seconds")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a process does not run for 2^53 seconds"
+    )]
     let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
     Resources {
         cpu_seconds: Some(cpu_seconds),
-        resident_memory: fs::read_to_string("/proc/self/status").ok().and_then(|status| resident_memory(&status)),
-        open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64),
+        resident_memory: fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| resident_memory(&status)),
+        open_files: fs::read_dir("/proc/self/fd")
+            .ok()
+            .map(|files| files.count() as u64),
     }
 }
 
 /// Returns the resident memory in the text of `/proc/self/status`, which has it in KiB.
 fn resident_memory(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 /// The signals that tell the program to stop: SIGINT (Ctrl-C) and SIGTERM.
@@ -98,7 +121,10 @@ pub(crate) struct StopSignals {
 impl StopSignals {
     /// Listens to the signals from now on. Must be called within a tokio runtime.
     pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for the next signal.
@@ -123,6 +149,9 @@ mod tests {
         options.append(true).create(true);
         super::restrict_to_owner(&mut options);
         options.open(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

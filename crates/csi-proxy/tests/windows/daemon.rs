@@ -31,13 +31,23 @@ impl Daemon {
         let mut process = spawn(flags);
         let output = BufReader::new(process.stdout.take().expect("a pipe"));
         let lines = output.lines().map(|line| line.expect("a line of text"));
-        let announcement: Vec<String> = lines.take_while(|line| !line.starts_with("Press Ctrl-C")).collect();
+        let announcement: Vec<String> = lines
+            .take_while(|line| !line.starts_with("Press Ctrl-C"))
+            .collect();
         if announcement.is_empty() {
             let mut errors = String::new();
-            process.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
+            process
+                .stderr
+                .take()
+                .expect("a pipe")
+                .read_to_string(&mut errors)
+                .expect("text");
             panic!("{flags:?}: {errors}");
         }
-        Self { process, announcement }
+        Self {
+            process,
+            announcement,
+        }
     }
 
     pub(crate) fn announcement(&self) -> String {
@@ -55,7 +65,11 @@ impl Drop for Daemon {
 /// Starts a daemon that may fail to serve.
 pub(crate) fn spawn(flags: &[&str]) -> Child {
     let mut command = Command::new(PROGRAM);
-    command.args(flags).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command.spawn().expect("a process")
 }
 
@@ -64,9 +78,16 @@ pub(crate) async fn connect(pipe: &str) -> Channel {
     let address = Location::NamedPipes.address(pipe);
     let connector = service_fn(move |_| {
         let address = address.clone();
-        async move { transport::listener::connect(&address).await.map(TokioIo::new) }
+        async move {
+            transport::listener::connect(&address)
+                .await
+                .map(TokioIo::new)
+        }
     });
-    Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await.expect("a connection")
+    Endpoint::from_static("http://csi-proxy")
+        .connect_with_connector(connector)
+        .await
+        .expect("a connection")
 }
 
 /// A directory on drive C:. Dropping it removes the directory.

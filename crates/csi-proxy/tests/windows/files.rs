@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use api::filesystem::v2alpha1::filesystem_client::FilesystemClient;
-use api::filesystem::v2alpha1::{MkdirRequest, PathExistsRequest, RmdirContentsRequest, RmdirRequest};
+use api::filesystem::v2alpha1::{
+    MkdirRequest, PathExistsRequest, RmdirContentsRequest, RmdirRequest,
+};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -21,23 +23,43 @@ struct Files {
 impl Files {
     async fn served(working: &Scratch) -> Self {
         let daemon = Daemon::start(&[&format!("-working-dir={}", working.path.display())]);
-        Self { client: FilesystemClient::new(connect("csi-proxy-filesystem-v2alpha1").await), _daemon: daemon }
+        Self {
+            client: FilesystemClient::new(connect("csi-proxy-filesystem-v2alpha1").await),
+            _daemon: daemon,
+        }
     }
 
     async fn mkdir(&mut self, path: &str) -> Result<(), Status> {
-        self.client.mkdir(MkdirRequest { path: path.into() }).await.map(drop)
+        self.client
+            .mkdir(MkdirRequest { path: path.into() })
+            .await
+            .map(drop)
     }
 
     async fn exists(&mut self, path: &str) -> bool {
-        self.client.path_exists(PathExistsRequest { path: path.into() }).await.expect("an answer").into_inner().exists
+        self.client
+            .path_exists(PathExistsRequest { path: path.into() })
+            .await
+            .expect("an answer")
+            .into_inner()
+            .exists
     }
 
     async fn rmdir(&mut self, path: &str, force: bool) -> Result<(), Status> {
-        self.client.rmdir(RmdirRequest { path: path.into(), force }).await.map(drop)
+        self.client
+            .rmdir(RmdirRequest {
+                path: path.into(),
+                force,
+            })
+            .await
+            .map(drop)
     }
 
     async fn rmdir_contents(&mut self, path: &str) -> Result<(), Status> {
-        self.client.rmdir_contents(RmdirContentsRequest { path: path.into() }).await.map(drop)
+        self.client
+            .rmdir_contents(RmdirContentsRequest { path: path.into() })
+            .await
+            .map(drop)
     }
 }
 
@@ -58,10 +80,23 @@ async fn a_directory_is_created_with_its_parents_and_removed_when_it_is_empty() 
         files.mkdir(&path).await.expect("a directory");
     }
     assert!(Path::new(&path).is_dir());
-    assert!(files.exists(&path.to_uppercase().replace("SS", "ß")).await, "names compare without case");
-    assert_eq!(files.rmdir(&scratch.join("eins"), false).await.unwrap_err().code(), Code::FailedPrecondition);
+    assert!(
+        files.exists(&path.to_uppercase().replace("SS", "ß")).await,
+        "names compare without case"
+    );
+    assert_eq!(
+        files
+            .rmdir(&scratch.join("eins"), false)
+            .await
+            .unwrap_err()
+            .code(),
+        Code::FailedPrecondition
+    );
     files.rmdir(&path, false).await.expect("an empty directory");
-    assert_eq!(files.rmdir(&path, false).await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        files.rmdir(&path, false).await.unwrap_err().code(),
+        Code::NotFound
+    );
     files.rmdir(&path, true).await.expect("nothing to remove");
     assert!(!files.exists(&path).await);
 }
@@ -93,7 +128,10 @@ async fn a_tree_deeper_than_the_longest_path_is_removed() {
     let scratch = Scratch::new("deep");
     let mut files = Files::served(&scratch).await;
     let tree = scratch.join("tree");
-    let deep = format!(r"\\?\{tree}{}", format!(r"\{}", "a name of some length".repeat(4)).repeat(8));
+    let deep = format!(
+        r"\\?\{tree}{}",
+        format!(r"\{}", "a name of some length".repeat(4)).repeat(8)
+    );
     assert!(deep.len() > 600);
     fs::create_dir_all(&deep).expect("a deep tree");
     fs::write(format!(r"{deep}\file"), "content").expect("a file");
@@ -111,9 +149,13 @@ async fn a_file_that_is_in_use_keeps_its_directory_until_it_is_closed() {
     let mut exclusive = OpenOptions::new();
     exclusive.write(true).create(true).share_mode(0);
     let file = exclusive.open(format!(r"{tree}\file")).expect("a file");
-    let refused = files.rmdir(&tree, true).await.expect_err("the file is in use");
+    let refused = files
+        .rmdir(&tree, true)
+        .await
+        .expect_err("the file is in use");
     assert!(
-        refused.message().contains(&tree) && refused.message().contains("being used by another process"),
+        refused.message().contains(&tree)
+            && refused.message().contains("being used by another process"),
         "{refused:?}"
     );
     assert!(Path::new(&tree).exists());
@@ -133,20 +175,31 @@ async fn a_short_name_opens_the_same_directory_and_none_outside_of_the_working_d
         return skipped("the volume has no short names");
     };
     assert!(files.exists(&scratch.join(&short)).await);
-    files.rmdir(&scratch.join(&short), false).await.expect("the same directory");
+    files
+        .rmdir(&scratch.join(&short), false)
+        .await
+        .expect("the same directory");
     assert!(!files.exists(&long).await);
 
     let outside = Scratch::new("short-names-outside");
-    files.mkdir(&outside.join("x")).await.expect_err("not a working directory");
+    files
+        .mkdir(&outside.join("x"))
+        .await
+        .expect_err("not a working directory");
     assert!(!Path::new(&outside.join("x")).exists());
 }
 
 /// Returns the 8.3 name of a path that is alone in its directory, if it has one besides its name.
 fn short_name(path: &str) -> Option<String> {
     let (directory, name) = path.rsplit_once('\\')?;
-    let output = Command::new("cmd.exe").args(["/c", "dir", "/x", directory]).output().expect("cmd.exe");
+    let output = Command::new("cmd.exe")
+        .args(["/c", "dir", "/x", directory])
+        .output()
+        .expect("cmd.exe");
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    let before = listing.lines().find_map(|line| line.trim_end().strip_suffix(name))?;
+    let before = listing
+        .lines()
+        .find_map(|line| line.trim_end().strip_suffix(name))?;
     let short = before.split_whitespace().next_back()?;
     short.contains('~').then(|| short.to_owned())
 }

@@ -7,7 +7,11 @@ use crate::PROGRAM;
 #[test]
 fn the_program_has_its_manifest() {
     let program = fs::read(PROGRAM).expect("the program");
-    let contains = |text: &str| program.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    let contains = |text: &str| {
+        program
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
     assert!(contains(include_str!("../../csi-proxy.exe.manifest")));
     for setting in [
         r#"<requestedExecutionLevel level="asInvoker" uiAccess="false"/>"#,

@@ -26,39 +26,55 @@ use crate::skip::skipped_by_wine;
 const PROCESS_ABORTED: u32 = 1067;
 
 fn csi_proxy(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).output().expect("a process")
+    Command::new(PROGRAM)
+        .args(arguments)
+        .output()
+        .expect("a process")
 }
 
 /// Returns the id of the process that the service runs in.
 fn process_id() -> String {
     let status = csi_proxy(&["service", "status"]);
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
-    let digits =
-        text.split_once("in process ").map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
+    let digits = text
+        .split_once("in process ")
+        .map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
     digits.unwrap_or_else(|| panic!("the service is not running: {status:?}"))
 }
 
 /// An address for metrics that is free at this moment, and the flag for it.
 fn free_address() -> (String, String) {
-    let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").to_string();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("an address")
+        .to_string();
     (format!("-metrics-bind-address={address}"), address)
 }
 
 fn metrics(address: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("a request");
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer
 }
 
 /// Calls StartService for `slow`, and returns when the call is running.
-async fn start_through_the_daemon(slow: &Installed, metrics_address: &str) -> JoinHandle<Result<(), Status>> {
+async fn start_through_the_daemon(
+    slow: &Installed,
+    metrics_address: &str,
+) -> JoinHandle<Result<(), Status>> {
     let mut system = SystemClient::new(connect("csi-proxy-system-v1alpha1").await);
-    let request = StartServiceRequest { name: slow.name().into() };
+    let request = StartServiceRequest {
+        name: slow.name().into(),
+    };
     let call = tokio::spawn(async move { system.start_service(request).await.map(drop) });
-    let started =
-        r#"grpc_server_started_total{grpc_method="StartService",grpc_service="v1alpha1.System",grpc_type="unary"} 1"#;
+    let started = r#"grpc_server_started_total{grpc_method="StartService",grpc_service="v1alpha1.System",grpc_type="unary"} 1"#;
     while !metrics(metrics_address).contains(started) {
         assert!(!call.is_finished(), "the call ended and was not counted");
         tokio::task::yield_now().await;
@@ -78,14 +94,22 @@ async fn a_stopped_service_can_be_started_again() {
         service.stop();
         assert_eq!(service.reach(STOPPED).exit_code, 0);
         let text = fs::read_to_string(&log).expect("the log");
-        assert_eq!(text.lines().filter(|line| line.ends_with("] stopped")).count(), starts, "{text}");
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.ends_with("] stopped"))
+                .count(),
+            starts,
+            "{text}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draining_service_reports_progress_and_stops_when_the_drain_time_is_over() {
     let _turn = turn().await;
-    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(15), &[]) else { return };
+    let Some(slow) = Installed::idle("csi-proxy-test-slower", Duration::from_secs(15), &[]) else {
+        return;
+    };
     let (flag, metrics) = free_address();
     let service = Installed::csiproxy(&format!("-drain=5 {flag}"));
     service.start();
@@ -93,7 +117,9 @@ async fn a_draining_service_reports_progress_and_stops_when_the_drain_time_is_ov
     service.stop();
     service.wait_for(|status| status.state == STOP_PENDING && status.checkpoint > 1);
     assert_eq!(service.reach(STOPPED).exit_code, 0);
-    call.await.expect("no panic").expect_err("the call is aborted");
+    call.await
+        .expect("no panic")
+        .expect_err("the call is aborted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,10 +127,15 @@ async fn a_killed_service_can_be_started_again() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
     service.start();
-    let killed = Command::new("taskkill.exe").args(["/f", "/pid", &process_id()]).output().expect("taskkill.exe");
+    let killed = Command::new("taskkill.exe")
+        .args(["/f", "/pid", &process_id()])
+        .output()
+        .expect("taskkill.exe");
     assert!(killed.status.success(), "{killed:?}");
     if !service.is_noticed_to_have_ended() {
-        return skipped_by_wine("the service control manager does not notice that a service's process has ended");
+        return skipped_by_wine(
+            "the service control manager does not notice that a service's process has ended",
+        );
     }
     service.start();
     connect("csi-proxy-volume-v1").await;
@@ -115,20 +146,33 @@ async fn a_service_that_fails_ends_without_reporting_that_it_stopped() {
     let _turn = turn().await;
     let scratch = Scratch::new("error");
     let log = scratch.join("csi-proxy.log");
-    let service = Installed::csiproxy(&format!("-log_file={log} -logtostderr=false -metrics-bind-address=nowhere"));
+    let service = Installed::csiproxy(&format!(
+        "-log_file={log} -logtostderr=false -metrics-bind-address=nowhere"
+    ));
     // The start fails, and leaves only a log. While another service starts, there is no log either.
     let mut tries = 0..20;
     while !Path::new(&log).exists() && tries.next().is_some() {
-        Command::new("sc.exe").args(["start", service.name()]).output().expect("sc.exe");
+        Command::new("sc.exe")
+            .args(["start", service.name()])
+            .output()
+            .expect("sc.exe");
         thread::sleep(Duration::from_millis(500));
     }
     let is_noticed = service.is_noticed_to_have_ended();
     let text = fs::read_to_string(&log).expect("the log");
-    assert!(text.contains("] the service failed error=cannot listen at nowhere"), "{text}");
+    assert!(
+        text.contains("] the service failed error=cannot listen at nowhere"),
+        "{text}"
+    );
     let status = service.wait_for(|_| true);
     if !is_noticed {
-        assert_eq!(status.state, START_PENDING, "it has not reported that it stopped");
-        return skipped_by_wine("the service control manager does not notice that a service's process has ended");
+        assert_eq!(
+            status.state, START_PENDING,
+            "it has not reported that it stopped"
+        );
+        return skipped_by_wine(
+            "the service control manager does not notice that a service's process has ended",
+        );
     }
     assert_eq!(status.exit_code, PROCESS_ABORTED);
 }
@@ -139,27 +183,55 @@ async fn the_program_installs_and_uninstalls_the_service() {
     let scratch = Scratch::new("install");
     let log = scratch.join("a file with blanks.log");
     let absent = csi_proxy(&["service", "status"]);
-    assert_eq!(String::from_utf8_lossy(&absent.stderr), "csi-proxy: service csiproxy is not installed\n");
+    assert_eq!(
+        String::from_utf8_lossy(&absent.stderr),
+        "csi-proxy: service csiproxy is not installed\n"
+    );
 
-    let installed = csi_proxy(&["service", "install", &format!("-log_file={log}"), "-logtostderr=false"]);
+    let installed = csi_proxy(&[
+        "service",
+        "install",
+        &format!("-log_file={log}"),
+        "-logtostderr=false",
+    ]);
     let service = Installed::adopt("csiproxy");
     if !installed.status.success() {
         let why = String::from_utf8_lossy(&installed.stderr).into_owned();
-        assert!(why.ends_with("cannot set the restart after an error: Invalid level. (os error 124)\n"), "{why}");
+        assert!(
+            why.ends_with("cannot set the restart after an error: Invalid level. (os error 124)\n"),
+            "{why}"
+        );
         skipped_by_wine("a service has no flag for failure actions (124)");
     }
     let twice = csi_proxy(&["service", "install"]);
-    assert!(String::from_utf8_lossy(&twice.stderr).contains("service csiproxy is already installed"), "{twice:?}");
+    assert!(
+        String::from_utf8_lossy(&twice.stderr).contains("service csiproxy is already installed"),
+        "{twice:?}"
+    );
 
     service.start();
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
-    assert!(status.starts_with("csiproxy: running in process "), "{status}");
-    assert!(status.contains("starts with Windows") && status.contains("-windows-service"), "{status}");
-    assert!(fs::read_to_string(&log).expect("the log").contains("] serving "));
+    assert!(
+        status.starts_with("csiproxy: running in process "),
+        "{status}"
+    );
+    assert!(
+        status.contains("starts with Windows") && status.contains("-windows-service"),
+        "{status}"
+    );
+    assert!(
+        fs::read_to_string(&log)
+            .expect("the log")
+            .contains("] serving ")
+    );
 
     assert_eq!(service.wait_for(|_| true).state, RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
-    assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&removed.stdout),
+        "Service csiproxy is removed.\n",
+        "{removed:?}"
+    );
     assert!(service.status().is_none());
 }
 
@@ -171,35 +243,57 @@ async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays()
         String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
     };
     assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
-    assert_eq!(csi_proxy(&["service", "uninstall"]).stdout, b"Service csiproxy is not installed.\n");
+    assert_eq!(
+        csi_proxy(&["service", "uninstall"]).stdout,
+        b"Service csiproxy is not installed.\n"
+    );
     let scratch = Scratch::new("flags");
     let log = scratch.join(r"a b\x.log");
     let before = r"C:\Program Files\a b\csi-proxy.exe -v 5 -windows-service";
     let service = Installed::create_with("csiproxy", before, &["start=", "demand"]);
     assert_eq!(flags(&[]), format!("{before}\n"));
-    let after = format!(r#""C:\Program Files\a b\csi-proxy.exe" -windows-service -drain=7 "-log_file={log}""#);
+    let after = format!(
+        r#""C:\Program Files\a b\csi-proxy.exe" -windows-service -drain=7 "-log_file={log}""#
+    );
     let log_file = format!("-log_file={log}");
     let wanted = ["-drain=7", &*log_file];
     // The program does not exist, and so nobody knows who may replace it.
     let refused = flags(&[&wanted[..], &["-require-safe-folders"]].concat());
     assert!(refused.contains("csiproxy keeps its flags: "), "{refused}");
     let changed = flags(&wanted);
-    assert!(changed.contains("\nWarning: ") && changed.contains(&format!("\nchanged to {after}\n")), "{changed}");
+    assert!(
+        changed.contains("\nWarning: ") && changed.contains(&format!("\nchanged to {after}\n")),
+        "{changed}"
+    );
     assert_eq!(flags(&wanted), format!("{after}\n"), "nothing changes");
     assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
     let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
-    assert!(status.starts_with(&format!("csiproxy: stopped, starts on demand\n  {after}\n")), "{status}");
+    assert!(
+        status.starts_with(&format!("csiproxy: stopped, starts on demand\n  {after}\n")),
+        "{status}"
+    );
     assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
     let _turn = turn().await;
-    let Some(service) = Installed::idle("csiproxy", Duration::from_secs(3), &[]) else { return };
-    let start = thread::spawn(|| Command::new("sc.exe").args(["start", "csiproxy"]).output().expect("sc.exe"));
+    let Some(service) = Installed::idle("csiproxy", Duration::from_secs(3), &[]) else {
+        return;
+    };
+    let start = thread::spawn(|| {
+        Command::new("sc.exe")
+            .args(["start", "csiproxy"])
+            .output()
+            .expect("sc.exe")
+    });
     service.wait_for(|status| status.state == START_PENDING || status.state == RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
-    assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&removed.stdout),
+        "Service csiproxy is removed.\n",
+        "{removed:?}"
+    );
     start.join().expect("no panic");
     assert!(service.status().is_none());
 }
@@ -207,14 +301,20 @@ async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_service_lets_a_running_call_finish_and_is_uninstalled_when_it_has_stopped() {
     let _turn = turn().await;
-    let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else { return };
+    let Some(slow) = Installed::idle("csi-proxy-test-slow", Duration::from_secs(2), &[]) else {
+        return;
+    };
     let (flag, metrics) = free_address();
     let service = Installed::csiproxy(&flag);
     service.start();
     let call = start_through_the_daemon(&slow, &metrics).await;
     service.stop();
     let removed = csi_proxy(&["service", "uninstall"]);
-    assert_eq!(String::from_utf8_lossy(&removed.stdout), "Service csiproxy is removed.\n", "{removed:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&removed.stdout),
+        "Service csiproxy is removed.\n",
+        "{removed:?}"
+    );
     call.await.expect("no panic").expect("the call is answered");
     assert!(service.status().is_none());
 }
@@ -226,20 +326,28 @@ async fn the_service_serves_until_shutdown_and_does_not_stop_at_pre_shutdown() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
     service.start();
-    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT).expect("the manager");
-    let open = manager.open_service(service.name(), ServiceAccess::QUERY_STATUS).expect("the service");
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
+        .expect("the manager");
+    let open = manager
+        .open_service(service.name(), ServiceAccess::QUERY_STATUS)
+        .expect("the service");
     let accepted = open.query_status().expect("a status").controls_accepted;
-    let expected = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
+    let expected = ServiceControlAccept::STOP
+        | ServiceControlAccept::SHUTDOWN
+        | ServiceControlAccept::PARAM_CHANGE;
     assert_eq!(accepted, expected);
 }
 
 /// Returns the SIDs in the access control list of a folder, without those of LocalSystem and
 /// Administrators.
 fn other_accounts(folder: &str) -> Vec<String> {
-    let descriptor = file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
+    let descriptor =
+        file_security::security_descriptor(Path::new(folder)).expect("the folder exists");
     let entries = descriptor.entries.expect("a list");
     let accounts = entries.into_iter().map(|entry| entry.sid.to_string());
-    accounts.filter(|sid| !["S-1-5-18", "S-1-5-32-544"].contains(&sid.as_str())).collect()
+    accounts
+        .filter(|sid| !["S-1-5-18", "S-1-5-32-544"].contains(&sid.as_str()))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,14 +364,20 @@ async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
 
     let refused = csi_proxy(&["service", "install", "-require-safe-folders", &log]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(why.starts_with("csi-proxy: service csiproxy is not installed: "), "{why}");
+    assert!(
+        why.starts_with("csi-proxy: service csiproxy is not installed: "),
+        "{why}"
+    );
     let is_warning = |text: &str| {
         text.contains(&format!("may rename or replace {open} or a folder in it"))
             && text.contains(&other_accounts(&open)[0])
     };
     assert!(is_warning(&why), "{why}");
     let absent = csi_proxy(&["service", "status"]);
-    assert_eq!(String::from_utf8_lossy(&absent.stderr), "csi-proxy: service csiproxy is not installed\n");
+    assert_eq!(
+        String::from_utf8_lossy(&absent.stderr),
+        "csi-proxy: service csiproxy is not installed\n"
+    );
 
     let installed = csi_proxy(&["service", "install", &log]);
     let _service = Installed::adopt("csiproxy");
@@ -283,13 +397,20 @@ async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
 async fn a_service_that_sc_created_makes_its_log_folder_for_administrators_only() {
     let _turn = turn().await;
     let scratch = Scratch::new("service-log-folder");
-    let [restricted, inheriting, logs] = ["restricted", "inheriting", "logs"].map(|name| scratch.join(name));
-    file_security::create_folder(Path::new(&restricted), "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)").expect("a folder");
+    let [restricted, inheriting, logs] =
+        ["restricted", "inheriting", "logs"].map(|name| scratch.join(name));
+    file_security::create_folder(
+        Path::new(&restricted),
+        "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
+    )
+    .expect("a folder");
     fs::create_dir(&inheriting).expect("a folder");
     if other_accounts(&restricted) == other_accounts(&inheriting) {
         skipped_by_wine("all folders have the same access list");
     }
-    let service = Installed::csiproxy(&format!(r"-log_file={logs}\csi-proxy.log -logtostderr=false"));
+    let service = Installed::csiproxy(&format!(
+        r"-log_file={logs}\csi-proxy.log -logtostderr=false"
+    ));
     service.start();
     assert_eq!(other_accounts(&logs), other_accounts(&restricted));
 }
@@ -298,12 +419,19 @@ async fn a_service_that_sc_created_makes_its_log_folder_for_administrators_only(
 async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
-    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT).expect("the manager");
-    let open = manager.open_service(service.name(), ServiceAccess::QUERY_STATUS).expect("the service");
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
+        .expect("the manager");
+    let open = manager
+        .open_service(service.name(), ServiceAccess::QUERY_STATUS)
+        .expect("the service");
     let removed = csi_proxy(&["service", "uninstall"]);
     let report = "Service csiproxy is marked for deletion; Windows removes it when the last program that has it open \
                   (such as services.msc) closes it.\n";
-    assert_eq!(String::from_utf8_lossy(&removed.stdout), report, "{removed:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&removed.stdout),
+        report,
+        "{removed:?}"
+    );
 
     let install = thread::spawn(|| csi_proxy(&["service", "install"]));
     thread::sleep(Duration::from_secs(1)); // time for a first attempt, which must fail
@@ -312,6 +440,10 @@ async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() 
     // Wine has no failure flag, so that installing reports an error although the service is
     // installed.
     let output = [installed.stdout, installed.stderr].concat();
-    assert!(String::from_utf8_lossy(&output).contains("csiproxy is installed"), "{}", String::from_utf8_lossy(&output));
+    assert!(
+        String::from_utf8_lossy(&output).contains("csiproxy is installed"),
+        "{}",
+        String::from_utf8_lossy(&output)
+    );
     assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }

@@ -30,7 +30,9 @@ impl Installed {
         let tests = env::current_exe().expect("this program");
         let program = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
         if !program.exists() {
-            skipped("idle_service is not built; `cargo build -p csi-proxy-os-win32 --examples` builds it");
+            skipped(
+                "idle_service is not built; `cargo build -p csi-proxy-os-win32 --examples` builds it",
+            );
             return None;
         }
         let command_line = format!("{} {name} {}", program.display(), delay.as_millis());
@@ -108,7 +110,9 @@ impl Installed {
             return None;
         }
         let number = |name: &str| {
-            let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(name))?;
             let value = line.split_once(':')?.1.split_whitespace().next()?;
             match value.strip_prefix("0x") {
                 Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -158,7 +162,10 @@ fn insist(arguments: &[&str]) {
         if code == 0 {
             return;
         }
-        assert!(Instant::now() < give_up, "sc {arguments:?} ended with {code}: {text}");
+        assert!(
+            Instant::now() < give_up,
+            "sc {arguments:?} ended with {code}: {text}"
+        );
         println!("sc {arguments:?} ended with {code}: {text}");
         thread::sleep(Duration::from_millis(500));
     }

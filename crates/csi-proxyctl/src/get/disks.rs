@@ -14,7 +14,11 @@ use crate::table::{Column, shown};
 pub(crate) const COLUMNS: [Column; 9] = [
     Column::number("DISK", |row| shown(&row["disk"])).name(),
     Column::text("STATE", |row| shown(&row["state"])),
-    Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
+    Column::number("SIZE", |row| {
+        row["size_bytes"]
+            .as_u64()
+            .map_or_else(|| "-".into(), short_size)
+    }),
     Column::text("SERIAL NUMBER", |row| shown(&row["serial_number"])),
     Column::text("PAGE83", |row| shown(&row["page83"])).wide(),
     Column::text("ADAPTER", |row| shown(&row["location"]["adapter"])).wide(),
@@ -24,19 +28,28 @@ pub(crate) const COLUMNS: [Column; 9] = [
 ];
 
 pub(super) fn command() -> Command {
-    Command::new("disks").visible_alias("disk").about("Disks: state, size, identifiers; with -o wide, locations").arg(
-        Arg::new("disk")
-            .value_name("NUMBER")
-            .num_args(0..)
-            .value_parser(quantity::number::<u32>)
-            .help("Only these disks"),
-    )
+    Command::new("disks")
+        .visible_alias("disk")
+        .about("Disks: state, size, identifiers; with -o wide, locations")
+        .arg(
+            Arg::new("disk")
+                .value_name("NUMBER")
+                .num_args(0..)
+                .value_parser(quantity::number::<u32>)
+                .help("Only these disks"),
+        )
 }
 
 /// Returns the disks with these numbers, or all.
-pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
+pub(crate) async fn fetch(
+    asked: Option<BTreeSet<DiskNumber>>,
+    client: &Client,
+) -> Result<Listing, Failure> {
     let disks = client.disk();
-    let (ids, locations) = (disks.list_disk_ids().await?, disks.list_disk_locations().await?);
+    let (ids, locations) = (
+        disks.list_disk_ids().await?,
+        disks.list_disk_locations().await?,
+    );
     let is_asked = asked.is_some();
     let numbers = asked.unwrap_or_else(|| ids.keys().chain(locations.keys()).copied().collect());
     Ok(Listing::of_each(numbers, async |number| {

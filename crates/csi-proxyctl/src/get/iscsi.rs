@@ -13,7 +13,12 @@ static COLUMNS: [Column; 4] = [
     Column::number("PORT", |row| shown(&row["port"])),
     Column::text("TARGET", |row| shown(&row["target"])).name(),
     Column::text("DISKS", |row| {
-        let disks: Vec<String> = row["disks"].as_array().into_iter().flatten().map(Value::to_string).collect();
+        let disks: Vec<String> = row["disks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(Value::to_string)
+            .collect();
         disks.join(" ")
     }),
 ];
@@ -29,7 +34,11 @@ pub(super) fn command() -> Command {
 
 /// Returns the columns: those of portals, or those of targets too.
 pub(super) fn columns(matches: &ArgMatches) -> &'static [Column] {
-    if matches.get_flag("targets") { &COLUMNS } else { &COLUMNS[..2] }
+    if matches.get_flag("targets") {
+        &COLUMNS
+    } else {
+        &COLUMNS[..2]
+    }
 }
 
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
@@ -37,13 +46,18 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
     let mut listing = Listing::default();
     for portal in iscsi.list_target_portals().await? {
         if !matches.get_flag("targets") {
-            listing.rows.push(json!({ "address": portal.address, "port": portal.port }));
+            listing
+                .rows
+                .push(json!({ "address": portal.address, "port": portal.port }));
             continue;
         }
-        let targets = iscsi.discover_target_portal(&portal).await.unwrap_or_else(|error| {
-            listing.problems.push(error.into());
-            Vec::new()
-        });
+        let targets = iscsi
+            .discover_target_portal(&portal)
+            .await
+            .unwrap_or_else(|error| {
+                listing.problems.push(error.into());
+                Vec::new()
+            });
         let mut row = |target: Value, disks: Value| {
             listing
                 .rows

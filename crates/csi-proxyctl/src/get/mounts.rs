@@ -49,7 +49,10 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
         let (mut volume, mut disk, mut state) = (Value::Null, Value::Null, Value::Null);
         match volumes.get_volume_id_from_target_path(path).await {
             Ok(id) => {
-                let number = volumes.get_disk_number_from_volume_id(&id).await.map(|disk| disk.0);
+                let number = volumes
+                    .get_disk_number_from_volume_id(&id)
+                    .await
+                    .map(|disk| disk.0);
                 disk = listing.value_or_problem(path, number);
                 (volume, state) = (id.as_str().into(), MOUNTED.into());
             }
@@ -67,7 +70,9 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             Err(error) if error.kind() == ErrorKind::Unimplemented => return Err(error.into()),
             Err(error) => listing.add_problem(path, error),
         }
-        listing.rows.push(json!({ "path": path, "state": state, "volume": volume, "disk": disk }));
+        listing
+            .rows
+            .push(json!({ "path": path, "state": state, "volume": volume, "disk": disk }));
     }
     Ok(listing)
 }

@@ -38,7 +38,9 @@ pub(super) fn command() -> Command {
 
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {
     let system = client.system();
-    let asked: Option<Vec<&str>> = matches.get_many::<String>("name").map(|names| names.map(String::as_str).collect());
+    let asked: Option<Vec<&str>> = matches
+        .get_many::<String>("name")
+        .map(|names| names.map(String::as_str).collect());
     let is_asked = asked.is_some();
     let mut listing = Listing::default();
     for name in asked.unwrap_or_else(|| DEFAULT.to_vec()) {
@@ -52,7 +54,11 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
             }),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_asked => {
                 // csi-proxy has answered, so it runs.
-                let status = if name == CSI_PROXY { "Not a service" } else { "Not installed" };
+                let status = if name == CSI_PROXY {
+                    "Not a service"
+                } else {
+                    "Not installed"
+                };
                 json!({ "name": name, "status": status, "start_type": null, "display_name": null })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {

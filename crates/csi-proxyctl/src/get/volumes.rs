@@ -14,9 +14,20 @@ use crate::table::{Column, shown};
 pub(crate) const COLUMNS: [Column; 6] = [
     Column::number("DISK", |row| shown(&row["disk"])),
     Column::text("VOLUME", |row| shown(&row["volume"])).name(),
-    Column::text("FORMATTED", |row| row["formatted"].as_bool().map_or("-", |is| if is { "yes" } else { "no" }).into()),
-    Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), short_size)),
-    Column::number("USED", |row| share(row).map_or_else(|| "-".into(), |share| format!("{share}%"))),
+    Column::text("FORMATTED", |row| {
+        row["formatted"]
+            .as_bool()
+            .map_or("-", |is| if is { "yes" } else { "no" })
+            .into()
+    }),
+    Column::number("SIZE", |row| {
+        row["size_bytes"]
+            .as_u64()
+            .map_or_else(|| "-".into(), short_size)
+    }),
+    Column::number("USED", |row| {
+        share(row).map_or_else(|| "-".into(), |share| format!("{share}%"))
+    }),
     Column::number("USED BYTES", |row| shown(&row["used_bytes"])).wide(),
 ];
 
@@ -42,20 +53,26 @@ pub(super) fn command() -> Command {
 }
 
 /// Returns the volumes on the disks with these numbers, or on all.
-pub(crate) async fn fetch(asked: Option<BTreeSet<DiskNumber>>, client: &Client) -> Result<Listing, Failure> {
+pub(crate) async fn fetch(
+    asked: Option<BTreeSet<DiskNumber>>,
+    client: &Client,
+) -> Result<Listing, Failure> {
     let is_asked = asked.is_some();
     let disks = if let Some(asked) = asked {
         asked
     } else {
         // ListDiskIDs leaves out a disk that cannot be read, but its volumes must not be missing
         // without a word.
-        let (ids, locations) = (client.disk().list_disk_ids().await?, client.disk().list_disk_locations().await?);
+        let (ids, locations) = (
+            client.disk().list_disk_ids().await?,
+            client.disk().list_disk_locations().await?,
+        );
         ids.into_keys().chain(locations.into_keys()).collect()
     };
-    let mut listing = Listing::of_each(disks, async |disk| on_disk(disk, is_asked, client).await).await;
+    let mut listing =
+        Listing::of_each(disks, async |disk| on_disk(disk, is_asked, client).await).await;
     // Without the group, the calls for all disks fail alike.
-    let is_missing =
-        |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::Unimplemented);
+    let is_missing = |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::Unimplemented);
     match listing.problems.iter().position(is_missing) {
         Some(at) => Err(listing.problems.swap_remove(at)),
         None => Ok(listing),

@@ -27,8 +27,20 @@ async fn tables_show_what_the_node_has() {
     let volume = volume[0]["volume"].as_str().expect("a volume").to_owned();
     for command in [
         &["volume", "format", "--volume", &volume][..],
-        &["filesystem", "mkdir", "--path", r"C:\var\lib\kubelet\plugins\mine\mount"],
-        &["volume", "mount", "--volume", &volume, "--target-path", r"C:\var\lib\kubelet\plugins\mine\mount"],
+        &[
+            "filesystem",
+            "mkdir",
+            "--path",
+            r"C:\var\lib\kubelet\plugins\mine\mount",
+        ],
+        &[
+            "volume",
+            "mount",
+            "--volume",
+            &volume,
+            "--target-path",
+            r"C:\var\lib\kubelet\plugins\mine\mount",
+        ],
         &["disk", "set-state", "--disk", "1", "--online", "false"],
         &["iscsi", "add-target-portal", "--target-address", PORTAL],
     ] {
@@ -41,21 +53,40 @@ async fn tables_show_what_the_node_has() {
         ("get-disks.yaml", &["get", "disks", "2", "-o", "yaml"]),
         ("get-volumes.txt", &["get", "volumes"]),
         ("get-volumes-wide.txt", &["get", "volumes", "-o", "wide"]),
-        ("get-mounts.txt", &["get", "mounts", r"C:\var\lib\kubelet\plugins\mine\mount", r"C:\Windows", r"C:\missing"]),
+        (
+            "get-mounts.txt",
+            &[
+                "get",
+                "mounts",
+                r"C:\var\lib\kubelet\plugins\mine\mount",
+                r"C:\Windows",
+                r"C:\missing",
+            ],
+        ),
         ("get-services.txt", &["get", "services"]),
         ("get-iscsi.txt", &["get", "iscsi"]),
         ("get-iscsi-targets.txt", &["get", "iscsi", "--targets"]),
     ] {
         let text = numbered_volumes(&run(&sockets, arguments).ok());
         if !name.contains("wide") && !name.contains("mounts") {
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 80),
+                "{text}"
+            );
         }
         assert_golden(name, &text);
     }
     sim.unplug_disk(2).expect("a disk");
-    let mounts = ["get", "mounts", r"C:\var\lib\kubelet\plugins\mine\mount", r"C:\missing"];
+    let mounts = [
+        "get",
+        "mounts",
+        r"C:\var\lib\kubelet\plugins\mine\mount",
+        r"C:\missing",
+    ];
     assert_golden("get-mounts-stale.txt", &run(&sockets, &mounts).ok());
-    let rows: Value = serde_json::from_str(&run(&sockets, &[&mounts[..], &["-o", "json"]].concat()).ok()).unwrap();
+    let rows: Value =
+        serde_json::from_str(&run(&sockets, &[&mounts[..], &["-o", "json"]].concat()).ok())
+            .unwrap();
     assert_eq!([&rows[0]["state"], &rows[1]["state"]], ["stale", "missing"]);
 }
 
@@ -63,12 +94,25 @@ async fn tables_show_what_the_node_has() {
 async fn scripts_get_names_or_rows_without_headings_and_people_type_short_names() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
-    assert_eq!(run(&sockets, &["get", "disk", "-o", "name"]).ok(), "0\n1\n2\n");
-    assert_eq!(run(&sockets, &["get", "svc", "-o", "name"]).ok(), "csiproxy\nLanmanWorkstation\nMSiSCSI\n");
+    assert_eq!(
+        run(&sockets, &["get", "disk", "-o", "name"]).ok(),
+        "0\n1\n2\n"
+    );
+    assert_eq!(
+        run(&sockets, &["get", "svc", "-o", "name"]).ok(),
+        "csiproxy\nLanmanWorkstation\nMSiSCSI\n"
+    );
     let volumes = run(&sockets, &["get", "vol", "-o", "name"]).ok();
-    assert!(volumes.lines().count() == 2 && volumes.lines().all(|name| name.starts_with(r"\\?\Volume{")), "{volumes}");
+    assert!(
+        volumes.lines().count() == 2
+            && volumes.lines().all(|name| name.starts_with(r"\\?\Volume{")),
+        "{volumes}"
+    );
     let rows = run(&sockets, &["get", "disks", "--no-headers"]).ok();
-    assert!(rows.lines().count() == 3 && rows.starts_with("0  Online"), "{rows}");
+    assert!(
+        rows.lines().count() == 3 && rows.starts_with("0  Online"),
+        "{rows}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,11 +120,20 @@ async fn a_disk_is_described_with_its_volumes_however_it_is_given() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
     let volume = run(&sockets, &["get", "volumes", "--disk", "2", "-o", "name"]).ok();
-    let guid = volume.trim().trim_start_matches(r"\\?\Volume").trim_end_matches('\\');
+    let guid = volume
+        .trim()
+        .trim_start_matches(r"\\?\Volume")
+        .trim_end_matches('\\');
     let by_disk = run(&sockets, &["describe", "disk", "2"]).ok();
-    assert!(by_disk.starts_with("DISK           2\nSTATE") && by_disk.contains(volume.trim()), "{by_disk}");
+    assert!(
+        by_disk.starts_with("DISK           2\nSTATE") && by_disk.contains(volume.trim()),
+        "{by_disk}"
+    );
     assert_eq!(run(&sockets, &["describe", "vol", guid]).ok(), by_disk);
-    assert_eq!(run(&sockets, &["describe", "volumes", &guid.to_uppercase()]).ok(), by_disk);
+    assert_eq!(
+        run(&sockets, &["describe", "volumes", &guid.to_uppercase()]).ok(),
+        by_disk
+    );
     let mount = r"C:\var\lib\kubelet\plugins\mine\mount";
     for command in [
         &["volume", "format", "--volume", guid][..],
@@ -89,10 +142,21 @@ async fn a_disk_is_described_with_its_volumes_however_it_is_given() {
     ] {
         run(&sockets, command).ok();
     }
-    assert_eq!(run(&sockets, &["describe", "mnt", mount]).ok(), run(&sockets, &["describe", "disk", "2"]).ok());
-    assert_eq!(run(&sockets, &["describe", "mount", r"C:\missing"]).code, Some(4));
-    let empty: Value = serde_json::from_str(&run(&sockets, &["describe", "disk", "1", "-o", "json"]).ok()).unwrap();
-    assert_eq!((&empty["disks"][0]["disk"], &empty["volumes"]), (&json!(1), &json!([])));
+    assert_eq!(
+        run(&sockets, &["describe", "mnt", mount]).ok(),
+        run(&sockets, &["describe", "disk", "2"]).ok()
+    );
+    assert_eq!(
+        run(&sockets, &["describe", "mount", r"C:\missing"]).code,
+        Some(4)
+    );
+    let empty: Value =
+        serde_json::from_str(&run(&sockets, &["describe", "disk", "1", "-o", "json"]).ok())
+            .unwrap();
+    assert_eq!(
+        (&empty["disks"][0]["disk"], &empty["volumes"]),
+        (&json!(1), &json!([]))
+    );
     assert_eq!(run(&sockets, &["describe", "disk", "9"]).code, Some(4));
 }
 
@@ -100,13 +164,24 @@ async fn a_disk_is_described_with_its_volumes_however_it_is_given() {
 async fn an_overview_is_no_failure_in_the_status() {
     let (sim, sockets) = (node(), Sockets::new());
     let daemon = Daemon::on(&sim, &sockets);
-    for what in [&["disks"][..], &["volumes"], &["services"], &["iscsi"], &["mounts", r"C:\var\lib\kubelet\plugins"]] {
+    for what in [
+        &["disks"][..],
+        &["volumes"],
+        &["services"],
+        &["iscsi"],
+        &["mounts", r"C:\var\lib\kubelet\plugins"],
+    ] {
         run(&sockets, &[&["get"], what].concat());
     }
     let status = daemon.server.metrics().status();
     // Not the volumes of a disk without partitions, two services, and a directory that is no mount
     // point either.
-    assert_eq!(status.rpcs.iter().map(|rpc| rpc.failed).sum::<u64>(), 0, "{:?}", status.rpcs);
+    assert_eq!(
+        status.rpcs.iter().map(|rpc| rpc.failed).sum::<u64>(),
+        0,
+        "{:?}",
+        status.rpcs
+    );
     assert!(status.failures.is_empty(), "{:?}", status.failures);
 }
 
@@ -114,15 +189,38 @@ async fn an_overview_is_no_failure_in_the_status() {
 async fn targets_show_the_disks_of_their_sessions() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
-    assert_eq!(run(&sockets, &["get", "iscsi"]).stderr, "no target portals: the initiator knows none\n");
-    run(&sockets, &["iscsi", "add-target-portal", "--target-address", PORTAL]).ok();
+    assert_eq!(
+        run(&sockets, &["get", "iscsi"]).stderr,
+        "no target portals: the initiator knows none\n"
+    );
+    run(
+        &sockets,
+        &["iscsi", "add-target-portal", "--target-address", PORTAL],
+    )
+    .ok();
     let rows = || -> Value {
-        serde_json::from_str(&run(&sockets, &["get", "iscsi", "--targets", "-o", "json"]).ok()).unwrap()
+        serde_json::from_str(&run(&sockets, &["get", "iscsi", "--targets", "-o", "json"]).ok())
+            .unwrap()
     };
-    assert_eq!(rows(), json!([{ "address": PORTAL, "port": 3260, "target": IQN, "disks": [] }]));
-    let portal =
-        ["--target-address", PORTAL, "--iqn", IQN, "--auth-type", "one-way-chap", "--chap-username", "initiator"];
-    let connect = [&["iscsi", "connect-target", "--chap-secret-file", "-"], &portal[..]].concat();
+    assert_eq!(
+        rows(),
+        json!([{ "address": PORTAL, "port": 3260, "target": IQN, "disks": [] }])
+    );
+    let portal = [
+        "--target-address",
+        PORTAL,
+        "--iqn",
+        IQN,
+        "--auth-type",
+        "one-way-chap",
+        "--chap-username",
+        "initiator",
+    ];
+    let connect = [
+        &["iscsi", "connect-target", "--chap-secret-file", "-"],
+        &portal[..],
+    ]
+    .concat();
     super::program::run_with_input(&sockets, &connect, "initiator-12\n").ok();
     assert_eq!(rows()[0]["disks"], json!([3]));
 }
@@ -133,19 +231,28 @@ async fn what_is_asked_for_and_missing_is_an_error_and_the_rest_is_shown() {
     let _daemon = Daemon::on(&sim, &sockets);
     for (arguments, shown) in [
         (&["get", "disks", "2", "9"][..], "   2  Online"),
-        (&["get", "volumes", "--disk", "2", "--disk", "9"], "   2  \\\\?\\Volume{"),
+        (
+            &["get", "volumes", "--disk", "2", "--disk", "9"],
+            "   2  \\\\?\\Volume{",
+        ),
         (&["get", "services", "vds", "nosuch"], "vds      Stopped"),
     ] {
         let run = run(&sockets, arguments);
         assert_eq!(run.code, Some(4), "{run:?}");
         assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
-        assert!(run.stdout.contains(shown) && run.stderr.contains("gRPC status NotFound (5)"), "{run:?}");
+        assert!(
+            run.stdout.contains(shown) && run.stderr.contains("gRPC status NotFound (5)"),
+            "{run:?}"
+        );
     }
 }
 
 /// Starts a daemon whose calls of Windows `probe` disturbs.
 fn daemon_with(sim: &Sim, sockets: &Sockets, probe: impl Probe + 'static) -> Daemon {
-    let node = Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), probe)),
+        Config::default(),
+    );
     Daemon::listening(node, sockets, bind)
 }
 
@@ -155,7 +262,9 @@ struct SlowState(Sim);
 
 impl Probe for SlowState {
     fn before(&self, call: &Call) -> FaultAction {
-        if call.primitive == "control DISK_GET_DISK_ATTRIBUTES" && self.0.is_on_disk(&call.object, 2) {
+        if call.primitive == "control DISK_GET_DISK_ATTRIBUTES"
+            && self.0.is_on_disk(&call.object, 2)
+        {
             // A delay of FaultAction is one of the simulated clock, which the client does not have.
             thread::sleep(Duration::from_secs(3));
         }
@@ -174,8 +283,15 @@ async fn the_volumes_of_a_disk_that_cannot_be_read_are_an_error_after_those_of_t
     let _daemon = daemon_with(&sim, &sockets, unreadable);
     let run = run(&sockets, &["get", "volumes"]);
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.stdout.lines().count() == 2 && run.stdout.contains("\n   0  "), "{run:?}");
-    assert!(run.stderr.starts_with("error: ListVolumesOnDisk failed: cannot list the volumes on disk 2: "), "{run:?}");
+    assert!(
+        run.stdout.lines().count() == 2 && run.stdout.contains("\n   0  "),
+        "{run:?}"
+    );
+    assert!(
+        run.stderr
+            .starts_with("error: ListVolumesOnDisk failed: cannot list the volumes on disk 2: "),
+        "{run:?}"
+    );
     assert_eq!(run.stderr.matches("error: ").count(), 1, "{run:?}");
 }
 
@@ -183,11 +299,18 @@ async fn the_volumes_of_a_disk_that_cannot_be_read_are_an_error_after_those_of_t
 async fn a_disk_that_does_not_answer_is_named_and_not_asked_again() {
     let (sim, sockets) = (node(), Sockets::new());
     let daemon = daemon_with(&sim, &sockets, SlowState(sim.clone()));
-    for (what, service, rpc) in [("disks", "v1.Disk", "GetDiskStats"), ("volumes", "v1.Volume", "ListVolumesOnDisk")] {
+    for (what, service, rpc) in [
+        ("disks", "v1.Disk", "GetDiskStats"),
+        ("volumes", "v1.Volume", "ListVolumesOnDisk"),
+    ] {
         let run = run(&sockets, &["get", what, "--timeout", "1s"]);
         assert_eq!(run.code, Some(5), "{run:?}");
         assert!(run.stdout.contains("\n   0  "), "{run:?}");
-        assert!(run.stderr.starts_with("error: GetDiskState for disk 2 failed: no answer within 1 s"), "{run:?}");
+        assert!(
+            run.stderr
+                .starts_with("error: GetDiskState for disk 2 failed: no answer within 1 s"),
+            "{run:?}"
+        );
         assert_eq!(run.stderr.matches("error: ").count(), 1, "{run:?}");
         // For each of the two other disks.
         assert_eq!(daemon.calls(service, rpc), 2, "{rpc}");
@@ -204,7 +327,10 @@ impl Probe for Together {
             let mut asked = self.1.lock().unwrap();
             asked.insert(disk);
             self.2.notify_all();
-            drop(self.2.wait_timeout_while(asked, Duration::from_secs(20), |asked| asked.len() < 2));
+            drop(
+                self.2
+                    .wait_timeout_while(asked, Duration::from_secs(20), |asked| asked.len() < 2),
+            );
         }
         FaultAction::Go
     }
@@ -214,7 +340,11 @@ impl Probe for Together {
 async fn disks_are_asked_side_by_side() {
     for what in ["disks", "volumes"] {
         let (sim, sockets) = (node(), Sockets::new());
-        let _daemon = daemon_with(&sim, &sockets, Together(sim.clone(), Mutex::default(), Condvar::new()));
+        let _daemon = daemon_with(
+            &sim,
+            &sockets,
+            Together(sim.clone(), Mutex::default(), Condvar::new()),
+        );
         run(&sockets, &["get", what, "--timeout", "10s"]).ok();
     }
 }
@@ -223,7 +353,11 @@ async fn disks_are_asked_side_by_side() {
 async fn smb_mappings_cannot_be_listed_and_the_error_says_what_can() {
     let run = run(&Sockets::new(), &["get", "smb"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
-    assert!(run.stderr.contains("no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node"),
+        "{run:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -234,7 +368,10 @@ async fn versions_that_are_not_served_are_shown_as_such() {
     let text = run(&sockets, &["versions", "-o", "json"]).ok();
     let groups: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(groups[0]["not_served"], json!(["v1"]));
-    assert_eq!(groups[0]["served"], json!(["v1beta3", "v1beta2", "v1beta1", "v1alpha1"]));
+    assert_eq!(
+        groups[0]["served"],
+        json!(["v1beta3", "v1beta2", "v1beta1", "v1alpha1"])
+    );
     assert_golden("versions.txt", &run(&sockets, &["versions"]).ok());
 }
 
@@ -254,8 +391,21 @@ async fn a_pipe_that_never_answers_is_told_from_one_that_serves() {
     });
     let hung = run(&sockets, &["versions"]);
     assert_eq!(hung.code, Some(5), "{hung:?}");
-    assert!(hung.stdout.contains("NO ANSWER") && hung.stderr.contains("csi-proxy does not answer on some"), "{hung:?}");
-    let disk = hung.stdout.lines().find(|line| line.starts_with("disk ")).expect("a row");
+    assert!(
+        hung.stdout.contains("NO ANSWER")
+            && hung.stderr.contains("csi-proxy does not answer on some"),
+        "{hung:?}"
+    );
+    let disk = hung
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("disk "))
+        .expect("a row");
     let words: Vec<&str> = disk.split_whitespace().collect();
-    assert_eq!(words, ["disk", "v1beta3", "v1beta2", "v1beta1", "v1alpha1", "-", "v1"]);
+    assert_eq!(
+        words,
+        [
+            "disk", "v1beta3", "v1beta2", "v1beta1", "v1alpha1", "-", "v1"
+        ]
+    );
 }

@@ -6,7 +6,11 @@ use super::program::assert_golden;
 
 fn help(arguments: &[&str], columns: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
-    let output = command.args(arguments).env("COLUMNS", columns).output().expect("a process");
+    let output = command
+        .args(arguments)
+        .env("COLUMNS", columns)
+        .output()
+        .expect("a process");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -28,10 +32,22 @@ fn help_fits_a_terminal_of_80_columns() {
         ("help-call.txt", &["call", "--help"]),
         ("help-volume.txt", &["volume", "--help"]),
         ("help-volume-format.txt", &["volume", "format", "--help"]),
-        ("help-disk-set-state-v1beta2.txt", &["disk", "set-state", "--api-version", "v1beta2", "--help"]),
-        ("help-filesystem-rmdir.txt", &["filesystem", "rmdir", "--help"]),
-        ("help-iscsi-connect-target.txt", &["iscsi", "connect-target", "--help"]),
-        ("help-smb-new-global-mapping.txt", &["smb", "new-global-mapping", "--help"]),
+        (
+            "help-disk-set-state-v1beta2.txt",
+            &["disk", "set-state", "--api-version", "v1beta2", "--help"],
+        ),
+        (
+            "help-filesystem-rmdir.txt",
+            &["filesystem", "rmdir", "--help"],
+        ),
+        (
+            "help-iscsi-connect-target.txt",
+            &["iscsi", "connect-target", "--help"],
+        ),
+        (
+            "help-smb-new-global-mapping.txt",
+            &["smb", "new-global-mapping", "--help"],
+        ),
     ] {
         let text = help(arguments, "80");
         assert_width(&text, 80);
@@ -52,9 +68,14 @@ fn help_fits_narrow_and_wide_terminals() {
 fn the_readme_lists_the_exit_codes() {
     let readme = include_str!("../../README.md");
     let text = help(&["--help"], "200");
-    let (_, codes) = text.split_once("Exit codes:\n").expect("a list of exit codes");
+    let (_, codes) = text
+        .split_once("Exit codes:\n")
+        .expect("a list of exit codes");
     assert_eq!(codes.lines().filter(|line| !line.is_empty()).count(), 7);
-    for (code, meaning) in codes.lines().filter_map(|line| line.trim().split_once("  ")) {
+    for (code, meaning) in codes
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "))
+    {
         let row = format!("| {code} | {meaning} |");
         assert!(readme.contains(&row), "README.md lacks: {row}");
     }

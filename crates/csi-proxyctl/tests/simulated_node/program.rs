@@ -36,52 +36,101 @@ pub(crate) fn command(sockets: &Sockets) -> Command {
 
 pub(crate) fn finished(output: Output) -> Run {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Run { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Run {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 /// Runs the program with the daemon of these sockets.
 pub(crate) fn run(sockets: &Sockets, arguments: &[&str]) -> Run {
-    finished(command(sockets).args(arguments).output().expect("a process"))
+    finished(
+        command(sockets)
+            .args(arguments)
+            .output()
+            .expect("a process"),
+    )
 }
 
 /// Runs the program with a text on its standard input.
 pub(crate) fn run_with_input(sockets: &Sockets, arguments: &[&str], input: &str) -> Run {
     let mut command = command(sockets);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut process = command.spawn().expect("a process");
-    process.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the program reads it");
+    process
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes())
+        .expect("the program reads it");
     finished(process.wait_with_output().expect("an end"))
 }
 
 /// Runs the program on a terminal of its own, types `input` when it has shown `prompt` and the
 /// terminal no longer shows what is typed, and returns what the terminal shows.
-pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, input: &str) -> String {
+pub(crate) fn on_terminal(
+    sockets: &Sockets,
+    arguments: &[&str],
+    prompt: &str,
+    input: &str,
+) -> String {
     let quoted = |argument: &OsStr| format!("'{}'", argument.to_str().expect("UTF-8"));
     let program = command(sockets);
-    let words = iter::once(program.get_program()).chain(program.get_args()).chain(arguments.iter().map(OsStr::new));
+    let words = iter::once(program.get_program())
+        .chain(program.get_args())
+        .chain(arguments.iter().map(OsStr::new));
     let line: Vec<String> = words.map(quoted).collect();
     // Of util-linux: it makes a pseudoterminal, and copies what is typed and shown.
     let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &format!("tty; {}", line.join(" ")), "/dev/null"]);
-    let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script of util-linux");
-    let (mut typed, mut screen) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
+    script.args([
+        "--quiet",
+        "--return",
+        "--command",
+        &format!("tty; {}", line.join(" ")),
+        "/dev/null",
+    ]);
+    let mut process = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script of util-linux");
+    let (mut typed, mut screen) = (
+        process.stdin.take().expect("a pipe"),
+        process.stdout.take().expect("a pipe"),
+    );
     let mut shown = Vec::new();
     let mut byte = [0];
     while !shown.ends_with(prompt.as_bytes()) {
-        screen.read_exact(&mut byte).unwrap_or_else(|_| panic!("{}", shown.escape_ascii()));
+        screen
+            .read_exact(&mut byte)
+            .unwrap_or_else(|_| panic!("{}", shown.escape_ascii()));
         shown.push(byte[0]);
     }
     let text = String::from_utf8_lossy(&shown);
-    let terminal = text.lines().next().expect("the name of the terminal").to_owned();
+    let terminal = text
+        .lines()
+        .next()
+        .expect("the name of the terminal")
+        .to_owned();
     let shows_input = || {
-        let settings = Command::new("stty").args(["-F", &terminal, "-a"]).output().expect("stty of coreutils");
+        let settings = Command::new("stty")
+            .args(["-F", &terminal, "-a"])
+            .output()
+            .expect("stty of coreutils");
         assert!(settings.status.success(), "{settings:?}");
         !String::from_utf8_lossy(&settings.stdout).contains(" -echo ")
     };
     while shows_input() {
         thread::yield_now();
     }
-    typed.write_all(input.as_bytes()).expect("the program reads it");
+    typed
+        .write_all(input.as_bytes())
+        .expect("the program reads it");
     screen.read_to_end(&mut shown).expect("an end");
     process.wait().expect("an end");
     String::from_utf8(shown).expect("UTF-8")
@@ -89,12 +138,18 @@ pub(crate) fn on_terminal(sockets: &Sockets, arguments: &[&str], prompt: &str, i
 
 /// Compares a text with a file in `tests/golden`. With `UPDATE_GOLDEN=1`, writes the file instead.
 pub(crate) fn assert_golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, text).expect("the folder is writable");
     }
-    let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(text == expected, "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it");
+    let expected =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(
+        text == expected,
+        "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it"
+    );
 }
 
 /// Returns the GUID paths of volumes with a number in place of each GUID, in the order of their

@@ -26,12 +26,18 @@ async fn watching_shows_changes_and_survives_a_restart_of_the_daemon() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
-    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe"))
+        .lines()
+        .map(|line| line.expect("text"));
     let _watching = Watching(process);
     assert!(lines.next().expect("a line").ends_with(" UTC"));
     assert!(lines.next().expect("a line").starts_with("DISK  STATE"));
     assert!(lines.by_ref().any(|line| line.starts_with("   1  Online")));
-    run(&sockets, &["disk", "set-state", "--disk", "1", "--online", "false"]).ok();
+    run(
+        &sockets,
+        &["disk", "set-state", "--disk", "1", "--online", "false"],
+    )
+    .ok();
     assert!(lines.by_ref().any(|line| line.starts_with("   1  Offline")));
     daemon.stop().await;
     assert!(lines.by_ref().any(|line| line.starts_with("error: ")));
@@ -43,6 +49,14 @@ async fn watching_shows_changes_and_survives_a_restart_of_the_daemon() {
 async fn q_ends_a_refresh_on_a_terminal() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);
-    let shown = on_terminal(&sockets, &["get", "disks", "--watch", "--interval", "1h"], "; q ends", "q");
-    assert!(shown.contains("get disks, every 3600 s; ") && shown.contains("Online"), "{shown}");
+    let shown = on_terminal(
+        &sockets,
+        &["get", "disks", "--watch", "--interval", "1h"],
+        "; q ends",
+        "q",
+    );
+    assert!(
+        shown.contains("get disks, every 3600 s; ") && shown.contains("Online"),
+        "{shown}"
+    );
 }

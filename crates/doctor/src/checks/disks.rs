@@ -25,18 +25,27 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                     (true, false) => "offline",
                     _ => "read-only",
                 };
-                let is = if *is_offline { "brings it online" } else { "makes it writable" };
+                let is = if *is_offline {
+                    "brings it online"
+                } else {
+                    "makes it writable"
+                };
                 report.warning(
                     CHECK,
                     format!("{number} is {state}"),
                     format!("a driver {is} when a pod needs it (SetDiskState); otherwise leave it as it is"),
                 );
             }
-            Err(error) => report.unchecked(CHECK, format!("the state of {number}"), error, error.code()),
+            Err(error) => {
+                report.unchecked(CHECK, format!("the state of {number}"), error, error.code())
+            }
         }
         if let Err(error) = &disk.size {
             report.unchecked(CHECK, format!("the size of {number}"), error, error.code());
         }
     }
-    report.ok(CHECK, format!("{} online and writable", counted(usable, "disk")));
+    report.ok(
+        CHECK,
+        format!("{} online and writable", counted(usable, "disk")),
+    );
 }

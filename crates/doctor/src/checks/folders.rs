@@ -15,7 +15,11 @@ const CHECK: &str = "Folders";
 /// `programs`: the program that the service starts and the program that serves the pipes, if they
 /// are known.
 pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>; 2]) {
-    let mut programs: Vec<_> = programs.into_iter().flatten().filter(|path| !path.is_empty()).collect();
+    let mut programs: Vec<_> = programs
+        .into_iter()
+        .flatten()
+        .filter(|path| !path.is_empty())
+        .collect();
     programs.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
     for program in programs {
         let mut objects = folders_of(&program);
@@ -30,10 +34,18 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
     }
     if let Some(file) = examination.settings.log_file.clone() {
         let consequence = "LocalSystem would write to a file of their choice";
-        check_objects(examination, &format!("log {}", quoted(&file)), folders_of(&file), consequence);
+        check_objects(
+            examination,
+            &format!("log {}", quoted(&file)),
+            folders_of(&file),
+            consequence,
+        );
     }
     let node = &examination.settings.node;
-    let directories: Vec<_> = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).cloned().collect();
+    let directories: Vec<_> = std::iter::once(&node.kubelet_dir)
+        .chain(&node.working_dirs)
+        .cloned()
+        .collect();
     for directory in directories {
         let consequence = "they could redirect csi-proxy to another directory";
         let mut objects = with_folders_above(&directory);
@@ -48,7 +60,9 @@ pub(super) fn check(examination: &mut Examination<'_>, programs: [Option<String>
 
 /// Returns the folder of a file and those above it; the file itself if its path cannot be parsed.
 fn folders_of(file: &str) -> Vec<(String, Role)> {
-    let Ok(path) = HostPath::parse(file) else { return vec![(file.to_owned(), Role::Folder)] };
+    let Ok(path) = HostPath::parse(file) else {
+        return vec![(file.to_owned(), Role::Folder)];
+    };
     let mut objects = with_folders_above(&path.parent());
     if let Some((_, role)) = objects.first_mut() {
         *role = Role::Folder;
@@ -68,14 +82,26 @@ fn with_folders_above(directory: &HostPath) -> Vec<(String, Role)> {
 }
 
 /// Checks the objects on the path of `what`.
-fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(String, Role)>, consequence: &str) {
-    let Examination { inspector, names, report, .. } = examination;
+fn check_objects(
+    examination: &mut Examination<'_>,
+    what: &str,
+    objects: Vec<(String, Role)>,
+    consequence: &str,
+) {
+    let Examination {
+        inspector,
+        names,
+        report,
+        ..
+    } = examination;
     let (mut ordinary, mut others, mut safe) = (Vec::new(), Vec::new(), 0);
     let count = objects.len();
     for (path, role) in objects {
         let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
-            let seen = format!("who may replace {name} could not be checked: it is not a path on a drive of the node");
+            let seen = format!(
+                "who may replace {name} could not be checked: it is not a path on a drive of the node"
+            );
             report.skipped(
                 CHECK,
                 seen,
@@ -89,12 +115,20 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
             // create it.
             Err(error)
                 if role == Role::Above
-                    && matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) =>
+                    && matches!(
+                        error.code(),
+                        Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)
+                    ) =>
             {
                 continue;
             }
             Err(error) => {
-                report.unchecked(CHECK, format!("who may replace {name}"), &error, error.code());
+                report.unchecked(
+                    CHECK,
+                    format!("who may replace {name}"),
+                    &error,
+                    error.code(),
+                );
                 continue;
             }
         };
@@ -111,7 +145,10 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
     if !ordinary.is_empty() {
         report.problem(
             CHECK,
-            format!("ordinary users can replace files or folders on the path of the {what}: {}", listed(&ordinary)),
+            format!(
+                "ordinary users can replace files or folders on the path of the {what}: {}",
+                listed(&ordinary)
+            ),
             format!("{consequence}; let only administrators write there (icacls)"),
         );
     }
@@ -126,6 +163,12 @@ fn check_objects(examination: &mut Examination<'_>, what: &str, objects: Vec<(St
         );
     }
     if safe == count {
-        report.ok(CHECK, format!("only administrators can replace the {what} ({} checked)", counted(safe, "object")));
+        report.ok(
+            CHECK,
+            format!(
+                "only administrators can replace the {what} ({} checked)",
+                counted(safe, "object")
+            ),
+        );
     }
 }

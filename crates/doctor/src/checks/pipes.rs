@@ -21,12 +21,18 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
         match examination.system.pipe(name) {
             Ok(pipe) => served.push((name.as_str(), pipe)),
             Err(OsError::FILE_NOT_FOUND) => missing.push(name.as_str()),
-            Err(code) => examination.report.unchecked(CHECK, format!("pipe {name}"), code, Some(code)),
+            Err(code) => {
+                examination
+                    .report
+                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code))
+            }
         }
     }
     report_served(examination, &served, &missing);
     if let Some(groups) = &examination.settings.excluded_groups {
-        let seen = format!("excluded by -api-groups: {groups}; drivers that need these groups cannot connect");
+        let seen = format!(
+            "excluded by -api-groups: {groups}; drivers that need these groups cannot connect"
+        );
         examination.report.ok(CHECK, seen);
         report_excluded(examination);
     }
@@ -35,14 +41,22 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
 }
 
 fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], missing: &[&str]) {
-    let Examination { settings, report, .. } = examination;
+    let Examination {
+        settings, report, ..
+    } = examination;
     let mut servers: BTreeMap<(u32, Option<&str>), Vec<&str>> = BTreeMap::new();
     for (name, pipe) in served {
-        servers.entry((pipe.process, pipe.program.as_deref())).or_default().push(name);
+        servers
+            .entry((pipe.process, pipe.program.as_deref()))
+            .or_default()
+            .push(name);
     }
     for ((process, program), names) in &servers {
         let program = program.map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
-        let seen = format!("{} served by process {process}, {program}", counted(names.len(), "pipe"));
+        let seen = format!(
+            "{} served by process {process}, {program}",
+            counted(names.len(), "pipe")
+        );
         if servers.len() == 1 {
             report.ok(CHECK, seen);
         } else {
@@ -56,10 +70,18 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
     if missing.is_empty() {
         return;
     }
-    let seen = format!("{} not served: {}", counted(missing.len(), "pipe"), listed(missing));
+    let seen = format!(
+        "{} not served: {}",
+        counted(missing.len(), "pipe"),
+        listed(missing)
+    );
     if served.is_empty() {
         let log = "the log of csi-proxy's pod has the reason (kubectl logs)";
-        let advice = if settings.is_in_container { log } else { "start csi-proxy: sc.exe start csiproxy" };
+        let advice = if settings.is_in_container {
+            log
+        } else {
+            "start csi-proxy: sc.exe start csiproxy"
+        };
         report.problem(CHECK, seen, advice);
     } else {
         report.warning(
@@ -75,20 +97,35 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
 fn report_excluded(examination: &mut Examination<'_>) {
     for name in &examination.settings.excluded_pipes {
         match examination.system.pipe(name) {
-            Ok(Pipe { process, program, .. }) => {
-                let program = program.as_deref().map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
-                let seen = format!("{name}, which -api-groups excludes, is served by process {process}, {program}");
+            Ok(Pipe {
+                process, program, ..
+            }) => {
+                let program = program
+                    .as_deref()
+                    .map_or_else(|| UNKNOWN_PROGRAM.to_owned(), quoted);
+                let seen = format!(
+                    "{name}, which -api-groups excludes, is served by process {process}, {program}"
+                );
                 let remedy = "stop that program; then remove -api-groups if csi-proxy should serve the group";
                 examination.report.problem(CHECK, seen, remedy);
             }
             Err(OsError::FILE_NOT_FOUND) => {}
-            Err(code) => examination.report.unchecked(CHECK, format!("pipe {name}"), code, Some(code)),
+            Err(code) => {
+                examination
+                    .report
+                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code))
+            }
         }
     }
 }
 
 fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
-    let Examination { settings, names, report, .. } = examination;
+    let Examination {
+        settings,
+        names,
+        report,
+        ..
+    } = examination;
     let mut lists: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
     for (name, pipe) in served {
         match &pipe.access {
@@ -98,10 +135,19 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
     }
     for (accounts, pipes) in lists {
         let words = words(&accounts, names);
-        let of = if pipes.len() == served.len() { "the pipes".to_owned() } else { listed(&pipes) };
-        let are_given = accounts.iter().all(|account| settings.accounts.contains(account));
+        let of = if pipes.len() == served.len() {
+            "the pipes".to_owned()
+        } else {
+            listed(&pipes)
+        };
+        let are_given = accounts
+            .iter()
+            .all(|account| settings.accounts.contains(account));
         if accounts.is_empty() {
-            report.ok(CHECK, format!("only LocalSystem and Administrators may open {of}"));
+            report.ok(
+                CHECK,
+                format!("only LocalSystem and Administrators may open {of}"),
+            );
         } else if accounts.iter().any(|account| is_ordinary(account)) {
             report.problem(
                 CHECK,
@@ -109,7 +155,10 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
                 "remove the account from -pipe-sid; if csi-proxy does not serve the pipes, stop the program that does",
             );
         } else if are_given {
-            report.ok(CHECK, format!("LocalSystem, Administrators and {words} (-pipe-sid) may open {of}"));
+            report.ok(
+                CHECK,
+                format!("LocalSystem, Administrators and {words} (-pipe-sid) may open {of}"),
+            );
         } else {
             report.warning(
                 CHECK,
@@ -123,6 +172,8 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
 /// Returns the names of accounts: the English name of a well-known account, or else a redacted
 /// name.
 pub(super) fn words(accounts: &[String], names: &Names) -> String {
-    let word = |sid: &String| name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned);
+    let word = |sid: &String| {
+        name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned)
+    };
     accounts.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -19,7 +19,9 @@ const DISABLED: u32 = 4;
 
 /// Returns the start type and the state of a service.
 fn state_of(examination: &Examination<'_>, name: &str) -> OsResult<(u32, u32)> {
-    let service = examination.os.open_service(&U16String::from_str(name), ServiceAccess::Query)?;
+    let service = examination
+        .os
+        .open_service(&U16String::from_str(name), ServiceAccess::Query)?;
     Ok((service.config()?.start_type, service.state()?))
 }
 
@@ -31,11 +33,19 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     let registered = match examination.system.service(service) {
         Ok(registered) => registered,
         Err(OsError::SERVICE_DOES_NOT_EXIST) => {
-            report_missing(examination, served_by.is_some() || examination.settings.is_in_container);
+            report_missing(
+                examination,
+                served_by.is_some() || examination.settings.is_in_container,
+            );
             return None;
         }
         Err(code) => {
-            examination.report.unchecked(CHECK, format!("the registration of service {name}"), code, Some(code));
+            examination.report.unchecked(
+                CHECK,
+                format!("the registration of service {name}"),
+                code,
+                Some(code),
+            );
             check_state(examination);
             return None;
         }
@@ -43,7 +53,8 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     let program = program_of(&registered.command_line);
     let other = served_by.filter(|other| !other.eq_ignore_ascii_case(program));
     if examination.settings.is_in_container && (other.is_some() || served_by.is_none()) {
-        let seen = format!("service {name} is installed, although csi-proxy runs in this container");
+        let seen =
+            format!("service {name} is installed, although csi-proxy runs in this container");
         let advice = "csi-proxy.exe service uninstall; otherwise the service takes the pipes when Windows starts again";
         examination.report.warning(CHECK, seen, advice);
         return None;
@@ -63,10 +74,15 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
 }
 
 fn report_missing(examination: &mut Examination<'_>, is_unneeded: bool) {
-    let Examination { settings, report, .. } = examination;
+    let Examination {
+        settings, report, ..
+    } = examination;
     let name = quoted(&settings.service);
     if is_unneeded {
-        return report.ok(CHECK, format!("service {name} is not installed; csi-proxy runs without it"));
+        return report.ok(
+            CHECK,
+            format!("service {name} is not installed; csi-proxy runs without it"),
+        );
     }
     report.warning(
         CHECK,
@@ -82,7 +98,12 @@ fn check_state(examination: &mut Examination<'_>) {
     let (start, state) = match state_of(examination, service) {
         Ok(state) => state,
         Err(code) => {
-            return examination.report.unchecked(CHECK, format!("the state of service {name}"), code, Some(code));
+            return examination.report.unchecked(
+                CHECK,
+                format!("the state of service {name}"),
+                code,
+                Some(code),
+            );
         }
     };
     let report = &mut examination.report;
@@ -107,7 +128,12 @@ fn check_state(examination: &mut Examination<'_>) {
 }
 
 fn check_registration(examination: &mut Examination<'_>, registered: &ServiceRegistration) {
-    let Examination { settings, names, report, .. } = examination;
+    let Examination {
+        settings,
+        names,
+        report,
+        ..
+    } = examination;
     let name = quoted(&settings.service);
     match registered.restarts {
         Ok(true) => report.ok(CHECK, format!("Windows restarts service {name} after a failure")),
@@ -120,10 +146,17 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
             report.unchecked(CHECK, format!("whether Windows restarts service {name}"), code, Some(code));
         }
     }
-    if let Some(account) = registered.account.as_ref().filter(|account| !account.eq_ignore_ascii_case("LocalSystem")) {
+    if let Some(account) = registered
+        .account
+        .as_ref()
+        .filter(|account| !account.eq_ignore_ascii_case("LocalSystem"))
+    {
         report.warning(
             CHECK,
-            format!("service {name} runs as {}", quoted(&names.of(Kind::Account, account))),
+            format!(
+                "service {name} runs as {}",
+                quoted(&names.of(Kind::Account, account))
+            ),
             format!("csi-proxy needs LocalSystem: sc.exe config {name} obj= LocalSystem"),
         );
     }
@@ -142,7 +175,11 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
 
 /// Checks the services that operations need. Returns whether the iSCSI initiator runs.
 pub(super) fn check_prerequisites(examination: &mut Examination<'_>) -> bool {
-    check_prerequisite(examination, "LanmanWorkstation", "SMB shares cannot be mapped");
+    check_prerequisite(
+        examination,
+        "LanmanWorkstation",
+        "SMB shares cannot be mapped",
+    );
     check_prerequisite(examination, "MSiSCSI", "iSCSI targets cannot be connected")
 }
 

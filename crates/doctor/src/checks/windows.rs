@@ -5,8 +5,11 @@ use crate::Examination;
 const CHECK: &str = "Windows";
 
 /// The builds that are supported, oldest first. docs/windows.md has the same table.
-pub(crate) const SUPPORTED: [(u32, &str); 3] =
-    [(17763, "Windows Server 2019"), (20348, "Windows Server 2022"), (26100, "Windows Server 2025")];
+pub(crate) const SUPPORTED: [(u32, &str); 3] = [
+    (17763, "Windows Server 2019"),
+    (20348, "Windows Server 2022"),
+    (26100, "Windows Server 2025"),
+];
 
 pub(super) fn check(examination: &mut Examination<'_>) {
     let report = &mut examination.report;
@@ -14,7 +17,10 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         Ok(build) => build,
         Err(code) => return report.unchecked(CHECK, "the build of Windows", code, Some(code)),
     };
-    let supported: Vec<_> = SUPPORTED.iter().map(|(build, name)| format!("{name} ({build})")).collect();
+    let supported: Vec<_> = SUPPORTED
+        .iter()
+        .map(|(build, name)| format!("{name} ({build})"))
+        .collect();
     match SUPPORTED.iter().find(|(known, _)| *known == build) {
         Some((_, name)) => report.ok(CHECK, format!("{name}, build {build}, is supported")),
         None if build < SUPPORTED[0].0 => report.problem(

@@ -13,22 +13,43 @@ const CHECK: &str = "Working directories";
 const WITH_LINKS: [&str; 2] = ["NTFS", "ReFS"];
 
 pub(super) fn check(examination: &mut Examination<'_>) {
-    let Examination { settings, inspector, report, .. } = examination;
+    let Examination {
+        settings,
+        inspector,
+        report,
+        ..
+    } = examination;
     let node = &settings.node;
-    let all = std::iter::once(&node.kubelet_dir).chain(&node.working_dirs).chain(&node.plugin_dir).chain(&node.pod_dir);
+    let all = std::iter::once(&node.kubelet_dir)
+        .chain(&node.working_dirs)
+        .chain(&node.plugin_dir)
+        .chain(&node.pod_dir);
     let all: Vec<_> = all.collect();
-    let is_inside = |inner: &HostPath, outer: &HostPath| inner.is_in(outer) && !inner.is_same(outer);
+    let is_inside =
+        |inner: &HostPath, outer: &HostPath| inner.is_in(outer) && !inner.is_same(outer);
     let is_outermost = |path: &HostPath| !all.iter().any(|other| is_inside(path, other));
     for inner in &all {
-        let Some(outer) = all.iter().find(|outer| is_inside(inner, outer) && is_outermost(outer)) else { continue };
+        let Some(outer) = all
+            .iter()
+            .find(|outer| is_inside(inner, outer) && is_outermost(outer))
+        else {
+            continue;
+        };
         // A directory that cannot be read is reported below.
-        let Ok(Some((link, target))) = inspector.link_between(outer, inner) else { continue };
+        let Ok(Some((link, target))) = inspector.link_between(outer, inner) else {
+            continue;
+        };
         let target_path = HostPath::parse(&target);
-        let is_target =
-            |path: &HostPath| target_path.as_ref().is_ok_and(|target| target.is_same(path)) && is_outermost(path);
+        let is_target = |path: &HostPath| {
+            target_path
+                .as_ref()
+                .is_ok_and(|target| target.is_same(path))
+                && is_outermost(path)
+        };
         let is_named = all.iter().any(|path| path.is_same(&link));
         if !(is_named && all.iter().any(|path| is_target(path))) {
-            let [inner, outer, link] = [*inner, *outer, &link].map(|path| quoted(&path.to_string()));
+            let [inner, outer, link] =
+                [*inner, *outer, &link].map(|path| quoted(&path.to_string()));
             let target = quoted(&target);
             report.problem(
                 CHECK,
@@ -50,17 +71,28 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         let directory = quoted(&path.to_string());
         match inspector.file_system_of_directory(path) {
             Ok(Some(name)) if WITH_LINKS.contains(&name.as_str()) => {
-                report.ok(CHECK, format!("{directory} exists, on {name}, which can hold links and mount points"));
+                report.ok(
+                    CHECK,
+                    format!("{directory} exists, on {name}, which can hold links and mount points"),
+                );
             }
             Ok(name) => {
-                let name = name.map_or_else(|| "a file system without a name".to_owned(), |name| quoted(&name));
+                let name = name.map_or_else(
+                    || "a file system without a name".to_owned(),
+                    |name| quoted(&name),
+                );
                 report.problem(
                     CHECK,
                     format!("{directory} is on {name}, which cannot hold links and mount points"),
                     "use a directory on NTFS (-kubelet-path, -working-dir)",
                 );
             }
-            Err(error) if matches!(error.code(), Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)) => {
+            Err(error)
+                if matches!(
+                    error.code(),
+                    Some(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)
+                ) =>
+            {
                 report.problem(
                     CHECK,
                     format!("{directory} does not exist"),

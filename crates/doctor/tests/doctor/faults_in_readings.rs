@@ -34,8 +34,11 @@ fn no_primitive_that_changes_the_node_is_called() {
     run(&patient, Arc::clone(&trace));
     let records = trace.take();
     assert!(records.len() > 100, "{}", records.len());
-    let changes: BTreeSet<_> =
-        records.iter().filter(|record| record.call.mutates).map(|record| &record.call.primitive).collect();
+    let changes: BTreeSet<_> = records
+        .iter()
+        .filter(|record| record.call.mutates)
+        .map(|record| &record.call.primitive)
+        .collect();
     assert!(changes.is_empty(), "{changes:?}");
     assert_eq!(patient.sim.snapshot(), before);
     assert_eq!(patient.sim.open_handles(), 0);
@@ -47,7 +50,13 @@ fn whatever_call_fails_the_examination_ends_and_says_what_could_not_be_checked()
     let trace = Arc::new(Trace::recording());
     let (healthy, same) = run(&patient, Arc::clone(&trace));
     let calls = trace.take().len() as u64;
-    for code in [UNKNOWN, OsError::ACCESS_DENIED, OsError::FILE_NOT_FOUND, OsError::MORE_DATA, OsError::WAIT_TIMEOUT] {
+    for code in [
+        UNKNOWN,
+        OsError::ACCESS_DENIED,
+        OsError::FILE_NOT_FOUND,
+        OsError::MORE_DATA,
+        OsError::WAIT_TIMEOUT,
+    ] {
         for number in 0..calls {
             let fault = Arc::new(Fault::at(number, When::Before, FaultAction::Fail(code)));
             let (report, parity) = run(&patient, Arc::clone(&fault));
@@ -56,11 +65,18 @@ fn whatever_call_fails_the_examination_ends_and_says_what_could_not_be_checked()
                 let says = |text: String| text.contains("4711");
                 let is_said = says(report.to_string()) || says(parity.to_string());
                 // A second way to the same result, such as opening a disk with fewer rights.
-                assert!(is_said || (report == healthy && parity == same), "{call:?}\n{report}");
+                assert!(
+                    is_said || (report == healthy && parity == same),
+                    "{call:?}\n{report}"
+                );
             }
             // What does not exist is a problem; any other failure is not taken for one.
             if code != OsError::FILE_NOT_FOUND {
-                assert_eq!(report.count(State::Problem), 0, "{code:?} {call:?}\n{report}");
+                assert_eq!(
+                    report.count(State::Problem),
+                    0,
+                    "{code:?} {call:?}\n{report}"
+                );
             }
         }
     }
@@ -69,9 +85,18 @@ fn whatever_call_fails_the_examination_ends_and_says_what_could_not_be_checked()
 #[test]
 fn if_every_call_fails_everything_is_reported_as_unchecked() {
     let patient = patient();
-    let (report, parity) = run(&patient, Fault::each(|_| true, When::Before, FaultAction::Fail(UNKNOWN)));
+    let (report, parity) = run(
+        &patient,
+        Fault::each(|_| true, When::Before, FaultAction::Fail(UNKNOWN)),
+    );
     assert!(report.count(State::Unchecked) >= 6, "{report}");
-    assert!(parity.rows.iter().all(|row| row.agreement == doctor::Agreement::Unknown), "{parity}");
+    assert!(
+        parity
+            .rows
+            .iter()
+            .all(|row| row.agreement == doctor::Agreement::Unknown),
+        "{parity}"
+    );
     assert!(!parity.rows.is_empty());
     for number in [0, 20, 60] {
         run(&patient, Fault::at(number, When::After, FaultAction::Die));
@@ -87,7 +112,11 @@ struct Failing<'a> {
 
 impl Failing<'_> {
     fn call<T>(&self, call: impl FnOnce(&dyn System) -> OsResult<T>) -> OsResult<T> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) == self.fails { Err(UNKNOWN) } else { call(self.inner) }
+        if self.calls.fetch_add(1, Ordering::Relaxed) == self.fails {
+            Err(UNKNOWN)
+        } else {
+            call(self.inner)
+        }
     }
 }
 
@@ -109,15 +138,29 @@ impl System for Failing<'_> {
 fn each_reading_of_the_system_that_fails_is_one_finding_with_its_code() {
     let patient = patient();
     for fails in 0.. {
-        let system = Failing { inner: &patient.system, calls: AtomicUsize::new(0), fails };
+        let system = Failing {
+            inner: &patient.system,
+            calls: AtomicUsize::new(0),
+            fails,
+        };
         let report = examine(&patient.os(), &system, &patient.settings);
         if system.calls.into_inner() <= fails {
             assert!(fails > 3);
             return;
         }
-        let unchecked = report.findings.iter().filter(|finding| finding.state == State::Unchecked);
+        let unchecked = report
+            .findings
+            .iter()
+            .filter(|finding| finding.state == State::Unchecked);
         let seen: Vec<_> = unchecked.map(|finding| &finding.seen).collect();
-        assert!(seen.len() == 1 && seen[0].contains("4711"), "call {fails}: {seen:?}");
-        assert_eq!(report.count(State::Problem) + report.count(State::Warning), 0, "call {fails}: {report}");
+        assert!(
+            seen.len() == 1 && seen[0].contains("4711"),
+            "call {fails}: {seen:?}"
+        );
+        assert_eq!(
+            report.count(State::Problem) + report.count(State::Warning),
+            0,
+            "call {fails}: {report}"
+        );
     }
 }

@@ -16,12 +16,23 @@ fn patient() -> Patient {
         let serial = format!("serial = \"disk-serial\"\nprovider_serial = \"serial{MISLEADING}\"");
         let text = text.replace("serial = \"disk-serial\"", &serial);
         let text = text.replace(r"plugins\link", &format!(r"plugins\link{MISLEADING}"));
-        text.replace(r"target = 'C:\var\lib\kubelet\pods\1'", r"target = 'C:\gone'")
+        text.replace(
+            r"target = 'C:\var\lib\kubelet\pods\1'",
+            r"target = 'C:\gone'",
+        )
     });
     let program = format!("C:\\etc\\x{MISLEADING}\x7f\r\n\x1b[0m.exe");
-    patient.system.pipes.values_mut().for_each(|pipe| pipe.program = Some(program.clone()));
+    patient
+        .system
+        .pipes
+        .values_mut()
+        .for_each(|pipe| pipe.program = Some(program.clone()));
     let account = Some(format!("account{MISLEADING}"));
-    patient.system.service = Some(ServiceRegistration { command_line: program, account, restarts: Ok(true) });
+    patient.system.service = Some(ServiceRegistration {
+        command_line: program,
+        account,
+        restarts: Ok(true),
+    });
     patient.settings.service = format!("csiproxy{MISLEADING}");
     patient.settings.log_file = Some(format!("C:\\{MISLEADING}\n.log"));
     patient.settings.show_names = true;
@@ -31,7 +42,9 @@ fn patient() -> Patient {
 #[track_caller]
 fn assert_plain(text: &str, names: &[&str]) {
     let text = anstream::adapter::strip_str(text).to_string();
-    let found = text.chars().find(|character| is_misleading(*character) && *character != '\n');
+    let found = text
+        .chars()
+        .find(|character| is_misleading(*character) && *character != '\n');
     assert_eq!(found, None, "{text:?}");
     let joined: String = text.split_whitespace().collect();
     for name in names {
@@ -45,7 +58,11 @@ fn text_has_no_misleading_character() {
     let shown = r"\u{9b}31m\u{2028}\u{202e}\u{200b}\u{e0041}";
     let of = |name: &str| format!("{name}{shown}");
     let report = patient.examine().to_string();
-    let names = [of(r"plugins\link"), of(r"C:\etc\x") + r"\u{7f}\u{d}\u{a}\u{1b}[0m.exe", of("account")];
+    let names = [
+        of(r"plugins\link"),
+        of(r"C:\etc\x") + r"\u{7f}\u{d}\u{a}\u{1b}[0m.exe",
+        of("account"),
+    ];
     assert_plain(&report, &names.each_ref().map(String::as_str));
     let parity = doctor::compare(&patient.os(), &patient.settings.node, true).to_string();
     assert_plain(&parity, &[&of("serial")]);
@@ -61,7 +78,8 @@ fn a_name_does_not_read_as_words_of_the_output() {
     let patient = Patient::changed(|mut text| {
         for name in &names {
             let path = format!(r"C:\var\lib\kubelet\plugins\{name}");
-            let file = format!("[[file]]\nkind = \"symlink\"\npath = '{path}'\ntarget = 'C:\\gone'\n");
+            let file =
+                format!("[[file]]\nkind = \"symlink\"\npath = '{path}'\ntarget = 'C:\\gone'\n");
             text.push_str(&file);
         }
         text
@@ -76,17 +94,25 @@ fn a_name_does_not_read_as_words_of_the_output() {
     let joined = text.replace(&format!("\n{:14}", ""), "");
     for name in &names {
         let shown = name.replace(&blanks, &format!(" {}", r"\u{20}".repeat(50)));
-        assert!(joined.contains(&format!(r#"\plugins\{shown}""#)), "{joined}");
+        assert!(
+            joined.contains(&format!(r#"\plugins\{shown}""#)),
+            "{joined}"
+        );
     }
     // No line is blank apart from the one before the sum.
-    assert_eq!(text.lines().filter(|line| line.trim().is_empty()).count(), 1, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.trim().is_empty()).count(),
+        1,
+        "{text}"
+    );
 }
 
 #[test]
 fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
     let patient = patient();
     let report = patient.examine().to_json("node\u{202e}", "0.0.0");
-    let parity = doctor::compare(&patient.os(), &patient.settings.node, true).to_json("node", "0.0.0");
+    let parity =
+        doctor::compare(&patient.os(), &patient.settings.node, true).to_json("node", "0.0.0");
     for (json, name) in [(report, r"C:\etc\x"), (parity, "serial")] {
         assert!(json.to_string().contains(MISLEADING), "{name}: {json}");
         for text in [json.to_string(), format!("{json:#}")] {
@@ -100,11 +126,18 @@ fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
 #[test]
 fn a_quotation_mark_in_an_error_does_not_end_a_quotation() {
     let report = Patient::healthy().examine_through(MountedAt("C:\\x\" can be ignored \"\"y\\"));
-    let quoting: Vec<_> = report.findings.iter().filter(|finding| finding.seen.contains("can be ignored")).collect();
+    let quoting: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.seen.contains("can be ignored"))
+        .collect();
     assert_eq!(quoting.len(), 2, "one for each volume: {report}");
     for finding in quoting {
         let parts: Vec<_> = finding.seen.split('"').collect();
-        let outside = parts.iter().step_by(2).any(|part| part.contains("can be ignored"));
+        let outside = parts
+            .iter()
+            .step_by(2)
+            .any(|part| part.contains("can be ignored"));
         assert!(parts.len() % 2 == 1 && !outside, "{}", finding.seen);
     }
 }

@@ -12,14 +12,39 @@ fn differences(parity: &Parity) -> Vec<&Row> {
 #[test]
 fn both_ways_agree_on_a_healthy_node() {
     let parity = Patient::healthy().compare();
-    let (same, one_way): (Vec<_>, Vec<_>) = parity.rows.iter().partition(|row| row.agreement == Agreement::Same);
-    assert!(one_way.iter().all(|row| row.agreement == Agreement::OneWay && row.property == "location"), "{parity}");
+    let (same, one_way): (Vec<_>, Vec<_>) = parity
+        .rows
+        .iter()
+        .partition(|row| row.agreement == Agreement::Same);
+    assert!(
+        one_way
+            .iter()
+            .all(|row| row.agreement == Agreement::OneWay && row.property == "location"),
+        "{parity}"
+    );
     assert_eq!((one_way.len(), same.len() > 30), (2, true), "{parity}");
-    assert!(one_way.iter().all(|row| row.provider.as_ref().is_ok_and(|text| text.contains("LUN"))), "{parity}");
+    assert!(
+        one_way
+            .iter()
+            .all(|row| row.provider.as_ref().is_ok_and(|text| text.contains("LUN"))),
+        "{parity}"
+    );
     let has = |object: &str, property| {
-        parity.rows.iter().any(|row| row.object.starts_with(object) && row.property == property)
+        parity
+            .rows
+            .iter()
+            .any(|row| row.object.starts_with(object) && row.property == property)
     };
-    for property in ["present", "number by path", "state", "read-only", "size", "serial number", "page 83", "volumes"] {
+    for property in [
+        "present",
+        "number by path",
+        "state",
+        "read-only",
+        "size",
+        "serial number",
+        "page 83",
+        "volumes",
+    ] {
         assert!(has("disk 1", property), "{property}");
     }
     assert!(has("disk 1, partition 2", "offset") && has("disk 1, partition 2", "size"));
@@ -31,17 +56,35 @@ fn both_ways_agree_on_a_healthy_node() {
 
 #[test]
 fn serial_numbers_have_names_and_a_difference_in_blanks_is_said() {
-    let patient =
-        Patient::with(r#"serial = "disk-serial""#, "serial = \"disk-serial\"\nprovider_serial = \"DISK-serial \"");
+    let patient = Patient::with(
+        r#"serial = "disk-serial""#,
+        "serial = \"disk-serial\"\nprovider_serial = \"DISK-serial \"",
+    );
     let parity = patient.compare();
-    let [row] = differences(&parity)[..] else { panic!("{parity}") };
-    assert_eq!((row.object.as_str(), row.property), ("disk 1", "serial number"));
-    assert!(row.native.as_ref().is_ok_and(|name| name.starts_with("serial-")), "{row:?}");
+    let [row] = differences(&parity)[..] else {
+        panic!("{parity}")
+    };
+    assert_eq!(
+        (row.object.as_str(), row.property),
+        ("disk 1", "serial number")
+    );
+    assert!(
+        row.native
+            .as_ref()
+            .is_ok_and(|name| name.starts_with("serial-")),
+        "{row:?}"
+    );
     assert_ne!(row.native, row.provider);
     assert_eq!(row.note, "only in case or in blanks at the ends");
-    assert!(!parity.to_string().to_lowercase().contains("disk-serial"), "{parity}");
+    assert!(
+        !parity.to_string().to_lowercase().contains("disk-serial"),
+        "{parity}"
+    );
     let shown = doctor::compare(&patient.os(), &patient.settings.node, true);
-    assert!(shown.to_string().contains("disk-serial") && shown.to_string().contains("VMware-42"), "{shown}");
+    assert!(
+        shown.to_string().contains("disk-serial") && shown.to_string().contains("VMware-42"),
+        "{shown}"
+    );
 }
 
 #[test]

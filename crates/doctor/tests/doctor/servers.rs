@@ -39,19 +39,31 @@ fn examine_through(patient: &Patient, layer: impl Layer) -> Report {
     let before = patient.sim.now();
     let report = patient.examine_through(layer);
     patient.compare();
-    assert_eq!(patient.sim.now(), before, "a server was waited for: {report}");
+    assert_eq!(
+        patient.sim.now(),
+        before,
+        "a server was waited for: {report}"
+    );
     report
 }
 
 fn complaints(report: &Report) -> Vec<Finding> {
-    report.findings.iter().filter(|finding| finding.state != State::Ok).cloned().collect()
+    report
+        .findings
+        .iter()
+        .filter(|finding| finding.state != State::Ok)
+        .cloned()
+        .collect()
 }
 
 /// Asserts that something could not be checked, because it leads off the node.
 #[track_caller]
 fn assert_off_node(complaint: &Finding) {
     assert_eq!(complaint.state, State::Unchecked, "{complaint:#?}");
-    assert!(complaint.seen.contains("was not followed"), "{complaint:#?}");
+    assert!(
+        complaint.seen.contains("was not followed"),
+        "{complaint:#?}"
+    );
     assert!(complaint.advice.contains("dir /al"), "{complaint:#?}");
 }
 
@@ -65,7 +77,10 @@ fn links_are_followed_on_the_node_and_to_no_server() {
         (r"C:\data\1", r"C:\data\2"),
         (r"C:\data\2", r"\\server\share"),
     ];
-    let loops = [(&*plugins("loop"), r"C:\data\1"), (r"C:\data\1", r"C:\data\1\more")];
+    let loops = [
+        (&*plugins("loop"), r"C:\data\1"),
+        (r"C:\data\1", r"C:\data\1\more"),
+    ];
     let relative = [
         (&*plugins("sound"), r"..\pods"),
         (&plugins("server"), r"..\..\..\..\data\1"),
@@ -80,37 +95,67 @@ fn links_are_followed_on_the_node_and_to_no_server() {
         (&plugins("missing"), r"C:\data\1\link\gone"),
         (r"C:\data\1", r"C:\data\2"),
         (r"C:\data\2\link", r"..\..\var\lib\kubelet"),
-        (r"C:\data\2\mounted", r"\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount"),
+        (
+            r"C:\data\2\mounted",
+            r"\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount",
+        ),
     ];
     for (links, seen, names) in [
-        (&on_server[..], "1 link to shares that are not mapped", &[][..]),
+        (
+            &on_server[..],
+            "1 link to shares that are not mapped",
+            &[][..],
+        ),
         (&loops, "1 link to paths that do not exist", &["loop"]),
-        (&relative, "3 links to paths that do not exist", &["gone", "loop", "outside"]),
+        (
+            &relative,
+            "3 links to paths that do not exist",
+            &["gone", "loop", "outside"],
+        ),
         (&on_node, "1 link to paths that do not exist", &["missing"]),
     ] {
         let complaints = complaints(&examine_without_servers(&with_links(links)));
-        let [complaint] = &complaints[..] else { panic!("{complaints:#?}") };
-        assert_eq!((complaint.state, complaint.check), (State::Warning, LINKS), "{complaint:#?}");
+        let [complaint] = &complaints[..] else {
+            panic!("{complaints:#?}")
+        };
+        assert_eq!(
+            (complaint.state, complaint.check),
+            (State::Warning, LINKS),
+            "{complaint:#?}"
+        );
         assert!(complaint.seen.contains(seen), "{complaint:#?}");
-        assert!(names.iter().all(|name| complaint.seen.contains(&plugins(name))), "{complaint:#?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| complaint.seen.contains(&plugins(name))),
+            "{complaint:#?}"
+        );
     }
 }
 
 #[test]
 fn a_working_directory_on_a_server_is_not_opened() {
-    for links in
-        [&[(r"C:\kubelet", r"\\server\share")][..], &[(r"C:\kubelet", r"C:\data\1"), (r"C:\data\1", r"\\server\share")]]
-    {
+    for links in [
+        &[(r"C:\kubelet", r"\\server\share")][..],
+        &[
+            (r"C:\kubelet", r"C:\data\1"),
+            (r"C:\data\1", r"\\server\share"),
+        ],
+    ] {
         let mut patient = with_links(links);
         for directory in [r"C:\kubelet", r"C:\kubelet\below"] {
             patient.settings.node.working_dirs = vec![HostPath::parse(directory).expect("a path")];
             let report = examine_without_servers(&patient);
             let complaints = complaints(&report);
             for check in ["Folders", "Working directories", LINKS] {
-                assert!(complaints.iter().any(|finding| finding.check == check), "{check}: {complaints:#?}");
+                assert!(
+                    complaints.iter().any(|finding| finding.check == check),
+                    "{check}: {complaints:#?}"
+                );
             }
             complaints.iter().for_each(assert_off_node);
-            let is_called_safe = |finding: &Finding| finding.state == State::Ok && finding.seen.contains(directory);
+            let is_called_safe =
+                |finding: &Finding| finding.state == State::Ok && finding.seen.contains(directory);
             assert!(!report.findings.iter().any(is_called_safe), "{report}");
         }
     }
@@ -119,7 +164,10 @@ fn a_working_directory_on_a_server_is_not_opened() {
 #[test]
 fn a_mount_point_below_a_link_to_a_server_is_not_opened() {
     let patient = with_links(&[(r"C:\data\link", r"\\server\share")]);
-    let complaints = complaints(&examine_through(&patient, MountedAt(r"C:\data\link\mount\")));
+    let complaints = complaints(&examine_through(
+        &patient,
+        MountedAt(r"C:\data\link\mount\"),
+    ));
     assert_eq!(complaints.len(), 2, "one for each volume: {complaints:#?}");
     complaints.iter().for_each(assert_off_node);
 }
@@ -132,7 +180,10 @@ fn a_drive_that_is_no_volume_of_the_node_is_not_opened() {
     impl Layer for NetworkDrive {
         fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
             let paths = node.volume_paths(volume)?;
-            Ok(paths.into_iter().filter(|path| !path.to_string_lossy().starts_with("D:")).collect())
+            Ok(paths
+                .into_iter()
+                .filter(|path| !path.to_string_lossy().starts_with("D:"))
+                .collect())
         }
 
         fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
@@ -152,14 +203,25 @@ fn a_program_on_a_server_is_not_opened() {
     for pipe in patient.system.pipes.values_mut() {
         pipe.program = Some(program.to_owned());
     }
-    let service = ServiceRegistration { command_line: program.to_owned(), account: None, restarts: Ok(true) };
+    let service = ServiceRegistration {
+        command_line: program.to_owned(),
+        account: None,
+        restarts: Ok(true),
+    };
     patient.system.service = Some(service);
     patient.settings.log_file = Some(r"\\server\logs\x.log".to_owned());
     let complaints = complaints(&examine_without_servers(&patient));
     assert_eq!(complaints.len(), 2, "{complaints:#?}");
     for (complaint, file) in complaints.iter().zip([program, r"\\server\logs\x.log"]) {
-        assert_eq!((complaint.state, complaint.check), (State::Unchecked, "Folders"), "{complaint:#?}");
-        assert!(complaint.seen.contains(file) && complaint.seen.contains("not a path on a drive"), "{complaint:#?}");
+        assert_eq!(
+            (complaint.state, complaint.check),
+            (State::Unchecked, "Folders"),
+            "{complaint:#?}"
+        );
+        assert!(
+            complaint.seen.contains(file) && complaint.seen.contains("not a path on a drive"),
+            "{complaint:#?}"
+        );
     }
 }
 
@@ -170,22 +232,44 @@ fn an_access_list_is_read_from_what_was_opened_whatever_the_path_leads_to_by_the
     struct Attacker(Sim);
 
     impl Layer for Attacker {
-        fn open_child(&self, parent: &dyn Handle, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+        fn open_child(
+            &self,
+            parent: &dyn Handle,
+            name: &U16Str,
+            how: &Open,
+        ) -> OsResult<Box<dyn Handle>> {
             let opened = parent.open_child(name, how)?;
             if how.access == Access::READ_CONTROL && *name == U16String::from_str("csi-proxy.exe") {
                 let external = self.0.external();
-                external.rename(r"C:\etc\kubernetes\node", r"C:\etc\kubernetes\moved").unwrap();
-                external.symlink(r"C:\etc\kubernetes\node", r"\\server\share").unwrap();
+                external
+                    .rename(r"C:\etc\kubernetes\node", r"C:\etc\kubernetes\moved")
+                    .unwrap();
+                external
+                    .symlink(r"C:\etc\kubernetes\node", r"\\server\share")
+                    .unwrap();
             }
             Ok(opened)
         }
     }
 
     let patient = with_links(&[]);
-    patient.sim.external().set_access(PROGRAM, file_access(&["S-1-5-32-545"])).unwrap();
+    patient
+        .sim
+        .external()
+        .set_access(PROGRAM, file_access(&["S-1-5-32-545"]))
+        .unwrap();
     let report = examine_through(&patient, Attacker(patient.sim.clone()));
-    let program = |finding: &&Finding| finding.seen.contains("can replace") && finding.seen.contains(PROGRAM);
-    assert_eq!(report.findings.iter().find(program).map(|finding| finding.state), Some(State::Problem), "{report}");
+    let program =
+        |finding: &&Finding| finding.seen.contains("can replace") && finding.seen.contains(PROGRAM);
+    assert_eq!(
+        report
+            .findings
+            .iter()
+            .find(program)
+            .map(|finding| finding.state),
+        Some(State::Problem),
+        "{report}"
+    );
 }
 
 #[test]
@@ -194,25 +278,40 @@ fn a_program_behind_a_link_to_a_server_is_not_opened() {
     patient.settings.log_file = None;
     let complaints = complaints(&examine_without_servers(&patient));
     assert_eq!(complaints.len(), 4, "{complaints:#?}");
-    assert!(complaints.iter().all(|complaint| complaint.check == "Folders"), "{complaints:#?}");
+    assert!(
+        complaints
+            .iter()
+            .all(|complaint| complaint.check == "Folders"),
+        "{complaints:#?}"
+    );
     complaints.iter().for_each(assert_off_node);
 }
 
 #[test]
 fn a_reparse_point_that_is_not_a_link_is_not_said_to_lead_off_the_node() {
-    let mut patient = Patient::changed(|text| text + "\n[[file]]\nkind = \"directory\"\npath = 'C:\\cloud'\n");
+    let mut patient =
+        Patient::changed(|text| text + "\n[[file]]\nkind = \"directory\"\npath = 'C:\\cloud'\n");
     let how = Open::existing(Access::WRITE_ATTRIBUTES, Options::REPARSE_POINT);
     let os = patient.os();
-    let directory = os.open(&NtPath::from_win32(&U16String::from_str(r"C:\cloud")), &how).unwrap();
+    let directory = os
+        .open(&NtPath::from_win32(&U16String::from_str(r"C:\cloud")), &how)
+        .unwrap();
     // A placeholder of cloud storage.
     let data = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3, 4];
-    directory.control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut []).unwrap();
+    directory
+        .control(ControlCode::FSCTL_SET_REPARSE_POINT, &data, &mut [])
+        .unwrap();
     patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\cloud\work").expect("a path")];
     let complaints = complaints(&patient.examine());
     assert!(!complaints.is_empty());
     for complaint in complaints {
         assert_eq!(complaint.state, State::Unchecked, "{complaint:#?}");
-        assert!(complaint.seen.contains("cloud is a reparse point that is not a link"), "{complaint:#?}");
+        assert!(
+            complaint
+                .seen
+                .contains("cloud is a reparse point that is not a link"),
+            "{complaint:#?}"
+        );
         assert!(!complaint.advice.contains("server"), "{complaint:#?}");
     }
 }

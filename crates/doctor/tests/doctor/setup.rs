@@ -90,11 +90,20 @@ impl Patient {
     /// Returns a healthy node whose description is changed.
     pub(crate) fn changed(change: impl FnOnce(String) -> String) -> Self {
         let sim = Sim::from_toml(&change(HEALTHY.to_owned())).expect("a valid description");
-        sim.external().mkdir_all(r"C:\etc\kubernetes\logs").expect("a folder");
-        let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"].map(str::to_owned).into();
+        sim.external()
+            .mkdir_all(r"C:\etc\kubernetes\logs")
+            .expect("a folder");
+        let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"]
+            .map(str::to_owned)
+            .into();
         let mut system = FixedSystem::serving(&pipes);
-        let command_line = format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
-        system.service = Some(ServiceRegistration { command_line, account: None, restarts: Ok(true) });
+        let command_line =
+            format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
+        system.service = Some(ServiceRegistration {
+            command_line,
+            account: None,
+            restarts: Ok(true),
+        });
         let settings = Settings {
             node: Config::default(),
             pipes,
@@ -106,7 +115,11 @@ impl Patient {
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),
             show_names: false,
         };
-        let patient = Self { sim, system, settings };
+        let patient = Self {
+            sim,
+            system,
+            settings,
+        };
         patient.install(PROGRAM);
         patient
     }
@@ -142,7 +155,11 @@ impl Patient {
 
     /// Returns the findings that are not [`State::Ok`].
     pub(crate) fn complaints(&self) -> Vec<Finding> {
-        self.examine().findings.into_iter().filter(|finding| finding.state != State::Ok).collect()
+        self.examine()
+            .findings
+            .into_iter()
+            .filter(|finding| finding.state != State::Ok)
+            .collect()
     }
 
     /// Returns the only finding that is not [`State::Ok`].
@@ -162,6 +179,12 @@ impl Patient {
         let remote = UncPath::parse(share).expect("a share");
         let local = None;
         let password = Secret::new(String::new());
-        node.run(&NewSmbGlobalMapping { remote, local, username: String::new(), password }).expect("a mapping");
+        node.run(&NewSmbGlobalMapping {
+            remote,
+            local,
+            username: String::new(),
+            password,
+        })
+        .expect("a mapping");
     }
 }

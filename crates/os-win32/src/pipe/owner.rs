@@ -42,12 +42,18 @@ pub fn owner(path: &str) -> io::Result<Owner> {
 /// Errors: as [`owner`].
 pub fn owner_and_access(path: &str) -> io::Result<(Owner, OsResult<SecurityDescriptor>)> {
     let pipe = connect(path)?;
-    Ok((owner_of(&pipe)?, security_descriptor::of_handle(pipe.as_raw_handle())))
+    Ok((
+        owner_of(&pipe)?,
+        security_descriptor::of_handle(pipe.as_raw_handle()),
+    ))
 }
 
 /// Connects for reading, which includes the right to read the security descriptor.
 fn connect(path: &str) -> io::Result<File> {
-    OpenOptions::new().read(true).security_qos_flags(SECURITY_ANONYMOUS).open(path)
+    OpenOptions::new()
+        .read(true)
+        .security_qos_flags(SECURITY_ANONYMOUS)
+        .open(path)
 }
 
 fn owner_of(pipe: &File) -> io::Result<Owner> {
@@ -56,7 +62,10 @@ fn owner_of(pipe: &File) -> io::Result<Owner> {
     if unsafe { GetNamedPipeServerProcessId(pipe.as_raw_handle(), &raw mut process) } == 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Owner { process, program: program(process).ok() })
+    Ok(Owner {
+        process,
+        program: program(process).ok(),
+    })
 }
 
 fn program(process: u32) -> io::Result<PathBuf> {
@@ -72,7 +81,12 @@ fn program(process: u32) -> io::Result<PathBuf> {
     // SAFETY: the handle is open; the pointer and the length are those of `path`, which outlives
     // the call.
     let succeeded = unsafe {
-        QueryFullProcessImageNameW(handle.as_raw_handle(), PROCESS_NAME_WIN32, path.as_mut_ptr(), &raw mut length)
+        QueryFullProcessImageNameW(
+            handle.as_raw_handle(),
+            PROCESS_NAME_WIN32,
+            path.as_mut_ptr(),
+            &raw mut length,
+        )
     };
     if succeeded == 0 {
         return Err(io::Error::last_os_error());

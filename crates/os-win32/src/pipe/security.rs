@@ -42,7 +42,9 @@ impl Security {
             Sid::parse(sid.as_ref())?;
             write!(sddl, "(A;;GRGW;;;{})", sid.as_ref()).map_err(io::Error::other)?;
         }
-        Ok(Self { descriptor: SecurityDescriptor::from_sddl(&sddl)? })
+        Ok(Self {
+            descriptor: SecurityDescriptor::from_sddl(&sddl)?,
+        })
     }
 
     /// Returns the attributes for a call that creates an object. They point to this descriptor.
@@ -78,8 +80,19 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_a_sid_is_refused() {
-        for sid in ["", "S-", "WD", "Everyone", "S-1-5-93-2-1)(A;;GA;;;WD", "S-1-5\0-1"] {
-            assert_eq!(Security::with_accounts(&[sid]).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{sid}");
+        for sid in [
+            "",
+            "S-",
+            "WD",
+            "Everyone",
+            "S-1-5-93-2-1)(A;;GA;;;WD",
+            "S-1-5\0-1",
+        ] {
+            assert_eq!(
+                Security::with_accounts(&[sid]).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{sid}"
+            );
         }
     }
 
@@ -89,6 +102,9 @@ mod tests {
         let mut listener = Listener::bind(r"\\.\pipe\csi-proxy-test-security", security).unwrap();
         let _client = ClientOptions::new().open(listener.path()).unwrap();
         let server = listener.accept().await.unwrap();
-        assert_eq!(as_written(&sddl_of(server.as_raw_handle())), "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)");
+        assert_eq!(
+            as_written(&sddl_of(server.as_raw_handle())),
+            "D:P(A;;GRGW;;;SY)(A;;GRGW;;;BA)(A;;RC;;;OW)"
+        );
     }
 }

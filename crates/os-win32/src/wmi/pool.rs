@@ -112,12 +112,18 @@ struct StillRunning(u64);
 impl<C: Connect> Queue<C> {
     /// Returns the number of threads that run a method.
     fn methods(&self) -> usize {
-        self.running.values().filter(|running| running.is_method).count()
+        self.running
+            .values()
+            .filter(|running| running.is_method)
+            .count()
     }
 
     /// Returns the number of threads that run a request whose caller has stopped waiting.
     fn hung(&self) -> usize {
-        self.running.values().filter(|running| running.is_abandoned).count()
+        self.running
+            .values()
+            .filter(|running| running.is_abandoned)
+            .count()
     }
 
     fn max_threads(&self) -> usize {
@@ -129,9 +135,17 @@ impl<C: Connect> Queue<C> {
     /// because its caller withdraws the request.
     fn take(&mut self, now: Time) -> Option<Request<C>> {
         let methods_may_start = self.methods() + 1 < self.max_threads();
-        let may_start = |request: &Request<C>| now < request.deadline && (methods_may_start || !request.is_method);
-        let request = self.waiting.remove(self.waiting.iter().position(may_start)?)?;
-        let running = Running { is_method: request.is_method, is_abandoned: false, then: None };
+        let may_start = |request: &Request<C>| {
+            now < request.deadline && (methods_may_start || !request.is_method)
+        };
+        let request = self
+            .waiting
+            .remove(self.waiting.iter().position(may_start)?)?;
+        let running = Running {
+            is_method: request.is_method,
+            is_abandoned: false,
+            then: None,
+        };
         self.running.insert(request.id, running);
         Some(request)
     }
@@ -140,9 +154,24 @@ impl<C: Connect> Queue<C> {
 impl<C: Connect> Pool<C> {
     pub(super) fn new(connector: C, clock: Monotonic) -> Self {
         let (waiting, running) = (VecDeque::new(), BTreeMap::new());
-        let queue = Queue { last_id: 0, waiting, running, threads: 0, idle: 0, closed: false };
-        let shared = Shared { connector, clock, queue: Mutex::new(queue), changed: Condvar::new() };
-        Self { shared: Arc::new(shared), start_timeout: START_TIMEOUT }
+        let queue = Queue {
+            last_id: 0,
+            waiting,
+            running,
+            threads: 0,
+            idle: 0,
+            closed: false,
+        };
+        let shared = Shared {
+            connector,
+            clock,
+            queue: Mutex::new(queue),
+            changed: Condvar::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            start_timeout: START_TIMEOUT,
+        }
     }
 
     pub(super) fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
@@ -151,16 +180,20 @@ impl<C: Connect> Pool<C> {
             shared.with_session(session, |session| session.query(&wql, deadline))
         };
         // A query that is running ends at the same deadline, and its session is free again.
-        self.request(false, deadline, work)?.map_err(|StillRunning(_)| OsError::WMI_TIMED_OUT)
+        self.request(false, deadline, work)?
+            .map_err(|StillRunning(_)| OsError::WMI_TIMED_OUT)
     }
 
     pub(super) fn call(&self, method: Method, deadline: Time) -> OsResult<CallStatus> {
-        let work = move |shared: &Shared<C>, session: &mut Option<C::Session>| shared.call(session, &method);
+        let work = move |shared: &Shared<C>, session: &mut Option<C::Session>| {
+            shared.call(session, &method)
+        };
         Ok(match self.request(true, deadline, work)? {
             Ok(returned) => CallStatus::Done(returned),
-            Err(StillRunning(id)) => {
-                CallStatus::StillRunning(Box::new(RunningMethod { id, shared: Arc::clone(&self.shared) }))
-            }
+            Err(StillRunning(id)) => CallStatus::StillRunning(Box::new(RunningMethod {
+                id,
+                shared: Arc::clone(&self.shared),
+            })),
         })
     }
 
@@ -193,7 +226,12 @@ impl<C: Connect> Pool<C> {
         }
         queue.last_id += 1;
         let id = queue.last_id;
-        queue.waiting.push_back(Request { id, is_method, deadline, work });
+        queue.waiting.push_back(Request {
+            id,
+            is_method,
+            deadline,
+            work,
+        });
         self.start_thread_if_needed(&mut queue);
         if queue.threads == 0 {
             queue.waiting.pop_back();
@@ -207,7 +245,9 @@ impl<C: Connect> Pool<C> {
     fn start_thread_if_needed(&self, queue: &mut Queue<C>) {
         if queue.waiting.len() > queue.idle && queue.threads < queue.max_threads() {
             let shared = Arc::clone(&self.shared);
-            let started = thread::Builder::new().name("wmi".to_owned()).spawn(move || shared.run_worker());
+            let started = thread::Builder::new()
+                .name("wmi".to_owned())
+                .spawn(move || shared.run_worker());
             queue.threads += usize::from(started.is_ok());
         }
         // Wake all threads, because not every thread may start every request.
@@ -222,23 +262,29 @@ impl<C: Connect> Pool<C> {
         let mut queue = lock(&self.shared.queue);
         loop {
             let now = self.shared.clock.now();
-            let until = if let Some(position) = queue.waiting.iter().position(|request| request.id == id) {
-                if now >= start_by {
-                    queue.waiting.remove(position);
-                    return Err(OsError::WMI_TIMED_OUT);
-                }
-                start_by
-            } else if let Some(running) = queue.running.get_mut(&id) {
-                if now >= deadline {
-                    running.is_abandoned = true;
-                    self.start_thread_if_needed(&mut queue);
-                    return Ok(false);
-                }
-                deadline
-            } else {
-                return Ok(true);
-            };
-            queue = self.shared.changed.wait_timeout(queue, until - now).unwrap_or_else(PoisonError::into_inner).0;
+            let until =
+                if let Some(position) = queue.waiting.iter().position(|request| request.id == id) {
+                    if now >= start_by {
+                        queue.waiting.remove(position);
+                        return Err(OsError::WMI_TIMED_OUT);
+                    }
+                    start_by
+                } else if let Some(running) = queue.running.get_mut(&id) {
+                    if now >= deadline {
+                        running.is_abandoned = true;
+                        self.start_thread_if_needed(&mut queue);
+                        return Ok(false);
+                    }
+                    deadline
+                } else {
+                    return Ok(true);
+                };
+            queue = self
+                .shared
+                .changed
+                .wait_timeout(queue, until - now)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }
@@ -262,7 +308,10 @@ impl<C: Connect> Shared<C> {
                     return;
                 }
                 queue.idle += 1;
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
                 queue.idle -= 1;
                 continue;
             };
@@ -288,7 +337,9 @@ impl<C: Connect> Shared<C> {
 
     fn call(&self, session: &mut Option<C::Session>, method: &Method) -> OsResult<Returned> {
         let prepared = self.with_session(session, |session| session.prepare(method))?;
-        let Some(connected) = session else { return Err(OsError::WBEM_TRANSPORT_FAILURE) };
+        let Some(connected) = session else {
+            return Err(OsError::WBEM_TRANSPORT_FAILURE);
+        };
         let result = connected.execute(prepared);
         if result.as_ref().is_err_and(|error| !blames_request(*error)) {
             *session = None;
@@ -309,7 +360,11 @@ impl<C: Connect> Shared<C> {
             Err(error) if !blames_request(error) => {
                 *session = None;
                 // If a new connection is broken too, another one would not help.
-                if was_connected { self.try_with_session(session, &work) } else { Err(error) }
+                if was_connected {
+                    self.try_with_session(session, &work)
+                } else {
+                    Err(error)
+                }
             }
             other => other,
         }
@@ -343,7 +398,10 @@ fn blames_request(error: OsError) -> bool {
         OsError(0x8004_1014),
     ];
     match error {
-        OsError::ACCESS_DENIED | OsError::INVALID_PARAMETER | OsError::NOT_SUPPORTED | OsError::WMI_TIMED_OUT => true,
+        OsError::ACCESS_DENIED
+        | OsError::INVALID_PARAMETER
+        | OsError::NOT_SUPPORTED
+        | OsError::WMI_TIMED_OUT => true,
         OsError(0x8004_1001..=0x8004_2fff) => !OF_SERVICE.contains(&error),
         _ => false,
     }

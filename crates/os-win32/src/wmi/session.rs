@@ -5,13 +5,15 @@ use std::ptr;
 
 use os::{Clock as _, Instance, Namespace, OsError, OsResult, Returned, Time, Value, class_of};
 use windows::Win32::System::Com::{
-    CLSCTX_INPROC_SERVER, COINIT_MULTITHREADED, CoCreateInstance, CoInitializeEx, CoInitializeSecurity,
-    CoSetProxyBlanket, CoUninitialize, EOAC_NONE, RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL_IMPERSONATE,
+    CLSCTX_INPROC_SERVER, COINIT_MULTITHREADED, CoCreateInstance, CoInitializeEx,
+    CoInitializeSecurity, CoSetProxyBlanket, CoUninitialize, EOAC_NONE,
+    RPC_C_AUTHN_LEVEL_PKT_PRIVACY, RPC_C_IMP_LEVEL_IMPERSONATE,
 };
 use windows::Win32::System::Rpc::{RPC_C_AUTHN_WINNT, RPC_C_AUTHZ_NONE};
 use windows::Win32::System::Wmi::{
-    IEnumWbemClassObject, IWbemClassObject, IWbemLocator, IWbemServices, WBEM_FLAG_CONNECT_USE_MAX_WAIT,
-    WBEM_FLAG_FORWARD_ONLY, WBEM_FLAG_RETURN_IMMEDIATELY, WBEM_GENERIC_FLAG_TYPE, WBEM_S_TIMEDOUT, WbemLocator,
+    IEnumWbemClassObject, IWbemClassObject, IWbemLocator, IWbemServices,
+    WBEM_FLAG_CONNECT_USE_MAX_WAIT, WBEM_FLAG_FORWARD_ONLY, WBEM_FLAG_RETURN_IMMEDIATELY,
+    WBEM_GENERIC_FLAG_TYPE, WBEM_S_TIMEDOUT, WbemLocator,
 };
 use windows::core::{BSTR, HSTRING, IUnknown, Interface as _, Param};
 
@@ -50,7 +52,11 @@ impl pool::Connect for Connector {
         }
         .map_err(com)?;
         encrypt(&services)?;
-        Ok(Session { services, clock: self.clock, _apartment: apartment })
+        Ok(Session {
+            services,
+            clock: self.clock,
+            _apartment: apartment,
+        })
     }
 }
 
@@ -75,8 +81,11 @@ impl pool::Session for Session {
     fn query(&self, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
         let flags = WBEM_FLAG_FORWARD_ONLY | WBEM_FLAG_RETURN_IMMEDIATELY;
         // SAFETY: the interface and the strings are valid.
-        let objects =
-            unsafe { self.services.ExecQuery(&BSTR::from("WQL"), &BSTR::from(wql), flags, None) }.map_err(com)?;
+        let objects = unsafe {
+            self.services
+                .ExecQuery(&BSTR::from("WQL"), &BSTR::from(wql), flags, None)
+        }
+        .map_err(com)?;
         encrypt(&objects)?;
         let mut instances = Vec::new();
         loop {
@@ -85,7 +94,11 @@ impl pool::Session for Session {
                 return Err(OsError::WMI_TIMED_OUT); // dropping the enumerator cancels the query
             }
             let mut batch = [const { None }; 16];
-            let more = next(&objects, i32::try_from(left).unwrap_or(i32::MAX), &mut batch)?;
+            let more = next(
+                &objects,
+                i32::try_from(left).unwrap_or(i32::MAX),
+                &mut batch,
+            )?;
             for object in batch.into_iter().flatten() {
                 instances.push(value::instance(&object)?);
             }
@@ -106,8 +119,15 @@ impl pool::Session for Session {
         let mut signature = None;
         // SAFETY: the interface and the name are valid; `signature` outlives the call; a null
         // pointer means that the signature of the output is not returned.
-        unsafe { class.GetMethod(&HSTRING::from(&method.name), 0, &raw mut signature, ptr::null_mut()) }
-            .map_err(com)?;
+        unsafe {
+            class.GetMethod(
+                &HSTRING::from(&method.name),
+                0,
+                &raw mut signature,
+                ptr::null_mut(),
+            )
+        }
+        .map_err(com)?;
         let input = match signature {
             // SAFETY: the interface is valid.
             Some(signature) => Some(unsafe { signature.SpawnInstance(0) }.map_err(com)?),
@@ -120,11 +140,19 @@ impl pool::Session for Session {
                 value::put(input, name, argument)?;
             }
         }
-        Ok(Prepared { path: BSTR::from(&method.path), method: BSTR::from(&method.name), input })
+        Ok(Prepared {
+            path: BSTR::from(&method.path),
+            method: BSTR::from(&method.name),
+            input,
+        })
     }
 
     fn execute(&self, prepared: Prepared) -> OsResult<OsResult<Returned>> {
-        let Prepared { path, method, input } = prepared;
+        let Prepared {
+            path,
+            method,
+            input,
+        } = prepared;
         let mut output = None;
         // SAFETY: the interfaces and the strings are valid; `output` outlives the call.
         let executed = unsafe {
@@ -141,9 +169,13 @@ impl pool::Session for Session {
         if let Err(error) = executed {
             return posted(&error).map_or_else(|| Err(com(error)), |code| Ok(Err(code)));
         }
-        let mut out = output.map(|output| value::instance(&output)).transpose()?.unwrap_or_default();
+        let mut out = output
+            .map(|output| value::instance(&output))
+            .transpose()?
+            .unwrap_or_default();
         let code = out.u32("ReturnValue").unwrap_or(0);
-        out.properties.retain(|name, _| !name.eq_ignore_ascii_case("ReturnValue"));
+        out.properties
+            .retain(|name, _| !name.eq_ignore_ascii_case("ReturnValue"));
         Ok(Ok(Returned { code, out }))
     }
 }
@@ -154,7 +186,13 @@ impl Session {
         let mut class = None;
         // SAFETY: the interface and the name are valid; `class` outlives the call.
         unsafe {
-            self.services.GetObject(&BSTR::from(name), WBEM_GENERIC_FLAG_TYPE(0), None, Some(&raw mut class), None)
+            self.services.GetObject(
+                &BSTR::from(name),
+                WBEM_GENERIC_FLAG_TYPE(0),
+                None,
+                Some(&raw mut class),
+                None,
+            )
         }
         .map_err(|error| match com(error) {
             OsError::WBEM_NOT_FOUND => OsError::WBEM_INVALID_CLASS,
@@ -180,7 +218,8 @@ fn next(
 
 /// Returns the class whose instances a query `SELECT ... FROM <class>` returns.
 fn class_in(wql: &str) -> Option<&str> {
-    wql.split_once(" FROM ").and_then(|(_, rest)| rest.split_whitespace().next())
+    wql.split_once(" FROM ")
+        .and_then(|(_, rest)| rest.split_whitespace().next())
 }
 
 /// Encrypts the calls through this proxy and lets WMI impersonate this account, regardless of the
@@ -212,7 +251,9 @@ struct Apartment(PhantomData<*mut ()>);
 impl Apartment {
     fn enter() -> OsResult<Self> {
         // SAFETY: `drop` calls CoUninitialize, on the same thread because this type is not Send.
-        unsafe { CoInitializeEx(None, COINIT_MULTITHREADED) }.ok().map_err(com)?;
+        unsafe { CoInitializeEx(None, COINIT_MULTITHREADED) }
+            .ok()
+            .map_err(com)?;
         // The objects that queries return use the settings of the process. Only the first call in a
         // process has an effect, so the settings of a program that has made this call stay. SAFETY:
         // COM is initialized; null selects the defaults.

@@ -47,8 +47,16 @@ fn get(object: &IWbemClassObject, name: &str) -> OsResult<(VARIANT, CIMTYPE_ENUM
     let mut cim_type = 0;
     // SAFETY: the interface and the name are valid; `variant`, which is empty, and `cim_type`
     // outlive the call.
-    unsafe { object.Get(&HSTRING::from(name), 0, &raw mut variant, Some(&raw mut cim_type), None) }
-        .map_err(|error| from_hresult(error.code().0))?;
+    unsafe {
+        object.Get(
+            &HSTRING::from(name),
+            0,
+            &raw mut variant,
+            Some(&raw mut cim_type),
+            None,
+        )
+    }
+    .map_err(|error| from_hresult(error.code().0))?;
     Ok((variant, CIMTYPE_ENUMERATION(cim_type)))
 }
 
@@ -67,7 +75,9 @@ fn value(variant: Variant) -> OsResult<Value> {
         Variant::R4(number) => Value::Text(number.to_string()),
         Variant::R8(number) => Value::Text(number.to_string()),
         Variant::String(text) => Value::Text(text),
-        Variant::Array(values) => Value::Array(values.into_iter().map(value).collect::<OsResult<_>>()?),
+        Variant::Array(values) => {
+            Value::Array(values.into_iter().map(value).collect::<OsResult<_>>()?)
+        }
         Variant::Object(object) => Value::Object(Box::new(instance(&object.inner)?)),
     })
 }
@@ -84,7 +94,9 @@ pub(super) fn put(input: &IWbemClassObject, name: &str, argument: &Value) -> OsR
 /// Returns the variant that WMI expects for a property of that type: `uint16` in 32 bits, `uint64`
 /// in decimal.
 fn encode(argument: &Value, cim_type: CIMTYPE_ENUMERATION) -> OsResult<VARIANT> {
-    let variant = variant(argument)?.convert_into_cim_type(cim_type).map_err(wmi)?;
+    let variant = variant(argument)?
+        .convert_into_cim_type(cim_type)
+        .map_err(wmi)?;
     VARIANT::try_from(variant).map_err(wmi)
 }
 
@@ -95,7 +107,9 @@ fn variant(argument: &Value) -> OsResult<Variant> {
         Value::U32(number) => Variant::UI4(*number),
         Value::Text(text) => Variant::String(text.clone()),
         // csi-proxy passes no such argument, and `put_secret` handles a secret.
-        Value::Array(_) | Value::Object(_) | Value::Secret(_) => return Err(OsError::NOT_SUPPORTED),
+        Value::Array(_) | Value::Object(_) | Value::Secret(_) => {
+            return Err(OsError::NOT_SUPPORTED);
+        }
     })
 }
 
@@ -130,7 +144,8 @@ fn overwrite(variant: &mut VARIANT) {
 fn set(input: &IWbemClassObject, name: &str, variant: &VARIANT) -> OsResult<()> {
     // SAFETY: the interface, the name and the variant are valid; type 0 keeps the type of the
     // property.
-    unsafe { input.Put(&HSTRING::from(name), 0, variant, 0) }.map_err(|error| from_hresult(error.code().0))
+    unsafe { input.Put(&HSTRING::from(name), 0, variant, 0) }
+        .map_err(|error| from_hresult(error.code().0))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
@@ -146,7 +161,9 @@ mod tests {
     use super::{encode, overwrite, value};
     use os::{OsError, Secret, Value};
     use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_UI1};
-    use windows::Win32::System::Wmi::{CIM_BOOLEAN, CIM_STRING, CIM_UINT8, CIM_UINT16, CIM_UINT32, CIM_UINT64};
+    use windows::Win32::System::Wmi::{
+        CIM_BOOLEAN, CIM_STRING, CIM_UINT8, CIM_UINT16, CIM_UINT32, CIM_UINT64,
+    };
     use windows::core::BSTR;
     use wmi::Variant;
 
@@ -154,9 +171,15 @@ mod tests {
     fn numbers_of_up_to_32_bits_keep_their_bits_and_longer_ones_are_text() {
         assert_eq!(value(Variant::I4(-1)), Ok(Value::U32(u32::MAX)));
         assert_eq!(value(Variant::UI2(7)), Ok(Value::U32(7)));
-        assert_eq!(value(Variant::UI8(u64::MAX)), Ok(Value::Text("18446744073709551615".into())));
+        assert_eq!(
+            value(Variant::UI8(u64::MAX)),
+            Ok(Value::Text("18446744073709551615".into()))
+        );
         let array = Variant::Array(vec![Variant::UI2(1), Variant::UI2(2)]);
-        assert_eq!(value(array), Ok(Value::Array(vec![Value::U32(1), Value::U32(2)])));
+        assert_eq!(
+            value(array),
+            Ok(Value::Array(vec![Value::U32(1), Value::U32(2)]))
+        );
     }
 
     fn text(text: &str) -> Value {
@@ -176,17 +199,25 @@ mod tests {
         ] {
             let variant = encode(&argument, cim_type).unwrap();
             assert_eq!(variant.vt(), form, "{argument:?}");
-            let back = Variant::from_variant(&variant).unwrap().convert_into_cim_type(cim_type).unwrap();
+            let back = Variant::from_variant(&variant)
+                .unwrap()
+                .convert_into_cim_type(cim_type)
+                .unwrap();
             assert_eq!(value(back), Ok(argument));
         }
     }
 
     #[test]
     fn a_value_that_cannot_be_an_argument_is_refused() {
-        for argument in
-            [Value::Object(Box::default()), Value::Array(Vec::new()), Value::Secret(Secret::new("x".into()))]
-        {
-            assert_eq!(encode(&argument, CIM_STRING).err(), Some(OsError::NOT_SUPPORTED));
+        for argument in [
+            Value::Object(Box::default()),
+            Value::Array(Vec::new()),
+            Value::Secret(Secret::new("x".into())),
+        ] {
+            assert_eq!(
+                encode(&argument, CIM_STRING).err(),
+                Some(OsError::NOT_SUPPORTED)
+            );
         }
         assert!(encode(&text("many"), CIM_UINT64).is_err());
         assert!(encode(&Value::Bool(true), CIM_UINT32).is_err());
@@ -196,6 +227,9 @@ mod tests {
     fn a_secret_is_overwritten_in_place() {
         let mut variant = VARIANT::from(BSTR::from("hunter2"));
         overwrite(&mut variant);
-        assert_eq!(Variant::from_variant(&variant).unwrap(), Variant::String("\0".repeat(7)));
+        assert_eq!(
+            Variant::from_variant(&variant).unwrap(),
+            Variant::String("\0".repeat(7))
+        );
     }
 }

@@ -28,15 +28,30 @@ fn name(test: &str) -> String {
 }
 
 fn listener(name: &str) -> Listener {
-    Listener::bind(&format!(r"\\.\pipe\{name}"), Arc::new(Security::administrators().unwrap())).unwrap()
+    Listener::bind(
+        &format!(r"\\.\pipe\{name}"),
+        Arc::new(Security::administrators().unwrap()),
+    )
+    .unwrap()
 }
 
 /// Returns a client's handle of a pipe that has `message`, and the server's end.
-async fn pipe_with(test: &str, message: &[u8], access: Access) -> (Box<dyn Handle>, NamedPipeServer) {
+async fn pipe_with(
+    test: &str,
+    message: &[u8],
+    access: Access,
+) -> (Box<dyn Handle>, NamedPipeServer) {
     let path = format!(r"\\.\pipe\{}", name(test));
-    let mut server = ServerOptions::new().pipe_mode(PipeMode::Message).create(&path).unwrap();
-    let client =
-        Windows::new().open(&NtPath::from_win32(&wide(&path)), &Open::existing(access, Options::empty())).unwrap();
+    let mut server = ServerOptions::new()
+        .pipe_mode(PipeMode::Message)
+        .create(&path)
+        .unwrap();
+    let client = Windows::new()
+        .open(
+            &NtPath::from_win32(&wide(&path)),
+            &Open::existing(access, Options::empty()),
+        )
+        .unwrap();
     server.connect().await.unwrap();
     server.write_all(message).await.unwrap();
     (client, server)
@@ -48,7 +63,10 @@ async fn the_answer_is_returned_with_its_length() {
     let mut output = [0xaa; 64];
     assert_eq!(client.control(PEEK, &[], &mut output), Ok(PEEK_HEADER + 11));
     assert_eq!(&output[PEEK_HEADER..PEEK_HEADER + 11], b"hello world");
-    assert!(output[PEEK_HEADER + 11..].iter().all(|&byte| byte == 0xaa), "the rest of the buffer is unchanged");
+    assert!(
+        output[PEEK_HEADER + 11..].iter().all(|&byte| byte == 0xaa),
+        "the rest of the buffer is unchanged"
+    );
 }
 
 #[tokio::test]
@@ -76,13 +94,27 @@ fn wait_for(name: &str, timeout: Duration) -> Vec<u8> {
 #[tokio::test]
 async fn the_input_is_passed() {
     let pipes = NtPath::from_win32(&wide(r"\\.\pipe\"));
-    let pipes = Windows::new().open(&pipes, &Open::existing(Access::READ_ATTRIBUTES, Options::empty())).unwrap();
+    let pipes = Windows::new()
+        .open(
+            &pipes,
+            &Open::existing(Access::READ_ATTRIBUTES, Options::empty()),
+        )
+        .unwrap();
     let name = name("input");
     let ask = |name: &str| pipes.control(WAIT, &wait_for(name, Duration::from_millis(50)), &mut []);
     assert_eq!(ask(&name), Err(OsError::FILE_NOT_FOUND));
     let _listener = listener(&name);
     assert_eq!(ask(&name), Ok(0));
     let path = NtPath::from_win32(&wide(&format!(r"\\.\pipe\{name}")));
-    let _client = Windows::new().open(&path, &Open::existing(Access::GENERIC_READ, Options::empty())).unwrap();
-    assert_eq!(ask(&name), Err(OsError::SEM_TIMEOUT), "its only instance is connected");
+    let _client = Windows::new()
+        .open(
+            &path,
+            &Open::existing(Access::GENERIC_READ, Options::empty()),
+        )
+        .unwrap();
+    assert_eq!(
+        ask(&name),
+        Err(OsError::SEM_TIMEOUT),
+        "its only instance is connected"
+    );
 }

@@ -70,7 +70,9 @@ async fn a_client_may_use_either_spelling_of_the_path() {
     let mut client = loop {
         match ClientOptions::new().open(doubled(&path)) {
             Ok(client) => break client,
-            Err(error) if error.raw_os_error() == Some(231) => tokio::time::sleep(Duration::from_millis(5)).await,
+            Err(error) if error.raw_os_error() == Some(231) => {
+                tokio::time::sleep(Duration::from_millis(5)).await
+            }
             Err(error) => panic!("{error}"),
         }
     };
@@ -124,7 +126,11 @@ async fn a_client_that_disconnects_before_it_is_accepted_does_not_stop_the_liste
 async fn an_accept_that_is_cancelled_loses_no_client() {
     let path = path("cancelled");
     let mut listener = listener(&path);
-    assert!(timeout(Duration::from_millis(20), listener.accept()).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(20), listener.accept())
+            .await
+            .is_err()
+    );
     let mut client = connect(&path, Duration::ZERO).await.unwrap();
     tokio::spawn(count_up(listener.accept().await.unwrap()));
     client.write_u8(5).await.unwrap();
@@ -136,7 +142,13 @@ async fn contract_04_a_name_in_use_is_refused_and_its_owner_is_returned() {
     let path = path("taken");
     let held = listener(&path);
     let owner = pipe::owner(&path).unwrap();
-    assert_eq!(owner, Owner { process: std::process::id(), program: Some(std::env::current_exe().unwrap()) });
+    assert_eq!(
+        owner,
+        Owner {
+            process: std::process::id(),
+            program: Some(std::env::current_exe().unwrap())
+        }
+    );
     match Listener::bind(&path, Arc::new(Security::administrators().unwrap())) {
         Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         Ok(_) => skipped_by_wine("FILE_FLAG_FIRST_PIPE_INSTANCE is not enforced"),
@@ -148,7 +160,10 @@ async fn contract_04_a_name_in_use_is_refused_and_its_owner_is_returned() {
 async fn a_name_is_free_again_after_its_listener_is_dropped() {
     let path = path("free");
     drop(listener(&path));
-    assert_eq!(pipe::owner(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(
+        pipe::owner(&path).unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
     drop(listener(&path));
 }
 
@@ -166,7 +181,11 @@ async fn a_client_may_not_change_the_descriptor() {
     for right in [WRITE_DAC, WRITE_OWNER] {
         match open(GENERIC_READ | GENERIC_WRITE | right) {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{right:x}"),
-            Ok(_) => return skipped_by_wine("a pipe opens with rights that its descriptor does not grant"),
+            Ok(_) => {
+                return skipped_by_wine(
+                    "a pipe opens with rights that its descriptor does not grant",
+                );
+            }
         }
     }
 }

@@ -18,7 +18,10 @@ impl Scratch {
         let path = PathBuf::from(format!(r"C:\csi-proxy-test\{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
-        Self { path, windows: Windows::new() }
+        Self {
+            path,
+            windows: Windows::new(),
+        }
     }
 
     pub(crate) fn join(&self, name: &str) -> PathBuf {
@@ -51,7 +54,10 @@ fn nt(path: &Path) -> NtPath {
 }
 
 pub(crate) fn directory() -> Open {
-    Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY)
+    Open::existing(
+        Access::READ_DATA | Access::READ_ATTRIBUTES,
+        Options::DIRECTORY,
+    )
 }
 
 /// Lets one test at a time use services or WMI. Wine's WMI does not lock its tables, so two

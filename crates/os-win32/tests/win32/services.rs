@@ -54,12 +54,19 @@ impl Installed {
             "the example `idle_service` is not built; `cargo test -p csi-proxy-os-win32` builds it, `--test` does not"
         );
         remove(&description.name); // in case an earlier run was killed
-        manager().create_service(&description, Access::empty()).unwrap();
-        Self { name: description.name.into_string().unwrap(), windows: Windows::new() }
+        manager()
+            .create_service(&description, Access::empty())
+            .unwrap();
+        Self {
+            name: description.name.into_string().unwrap(),
+            windows: Windows::new(),
+        }
     }
 
     fn open(&self, access: ServiceAccess) -> Box<dyn Service> {
-        self.windows.open_service(&wide(&self.name), access).unwrap()
+        self.windows
+            .open_service(&wide(&self.name), access)
+            .unwrap()
     }
 
     fn start(&self) {
@@ -77,7 +84,12 @@ impl Installed {
         let clock = self.windows.clock();
         let deadline = clock.now() + Duration::from_mins(1);
         while self.open(ServiceAccess::Query).state() != Ok(state) {
-            assert!(clock.now() < deadline, "{} is in state {:?}", self.name, self.open(ServiceAccess::Query).state());
+            assert!(
+                clock.now() < deadline,
+                "{} is in state {:?}",
+                self.name,
+                self.open(ServiceAccess::Query).state()
+            );
             clock.sleep(Duration::from_millis(10));
         }
     }
@@ -105,15 +117,25 @@ fn remove(name: &OsStr) {
 /// Returns the path of the example `idle_service`, which is built beside the tests.
 fn program() -> PathBuf {
     let tests = env::current_exe().unwrap();
-    tests.parent().and_then(|deps| deps.parent()).unwrap().join(r"examples\idle_service.exe")
+    tests
+        .parent()
+        .and_then(|deps| deps.parent())
+        .unwrap()
+        .join(r"examples\idle_service.exe")
 }
 
 #[test]
 fn a_service_returns_its_configuration() {
     let _turn = turn();
     let display_name = "A display name longer than the first buffer. ".repeat(5);
-    let description = ServiceInfo { display_name: (&display_name).into(), ..Installed::description("config") };
-    let config = Installed::install(description).open(ServiceAccess::Query).config().unwrap();
+    let description = ServiceInfo {
+        display_name: (&display_name).into(),
+        ..Installed::description("config")
+    };
+    let config = Installed::install(description)
+        .open(ServiceAccess::Query)
+        .config()
+        .unwrap();
     assert_eq!(config.display_name, wide(&display_name));
     assert_eq!(config.start_type, DEMAND_START);
 }
@@ -124,9 +146,15 @@ fn a_service_starts_and_stops() {
     let service = Installed::new("life");
     assert_eq!(service.open(ServiceAccess::Query).state(), Ok(STOPPED));
     service.start();
-    assert_eq!(service.open(ServiceAccess::Start).start(), Err(OsError::SERVICE_ALREADY_RUNNING));
+    assert_eq!(
+        service.open(ServiceAccess::Start).start(),
+        Err(OsError::SERVICE_ALREADY_RUNNING)
+    );
     service.stop();
-    assert_eq!(service.open(ServiceAccess::Stop).stop(), Err(OsError::SERVICE_NOT_ACTIVE));
+    assert_eq!(
+        service.open(ServiceAccess::Stop).stop(),
+        Err(OsError::SERVICE_NOT_ACTIVE)
+    );
     service.start();
 }
 
@@ -137,16 +165,32 @@ fn a_disabled_service_does_not_start() {
         start_type: ServiceStartType::Disabled,
         ..Installed::description("disabled")
     });
-    assert_eq!(service.open(ServiceAccess::Query).config().unwrap().start_type, DISABLED);
-    assert_eq!(service.open(ServiceAccess::Start).start(), Err(OsError::SERVICE_DISABLED));
+    assert_eq!(
+        service
+            .open(ServiceAccess::Query)
+            .config()
+            .unwrap()
+            .start_type,
+        DISABLED
+    );
+    assert_eq!(
+        service.open(ServiceAccess::Start).start(),
+        Err(OsError::SERVICE_DISABLED)
+    );
 }
 
 #[test]
 fn a_service_opened_for_queries_cannot_be_started_or_stopped() {
     let _turn = turn();
     let service = Installed::new("rights");
-    assert_eq!(service.open(ServiceAccess::Query).start(), Err(OsError::ACCESS_DENIED));
-    assert_eq!(service.open(ServiceAccess::Query).stop(), Err(OsError::ACCESS_DENIED));
+    assert_eq!(
+        service.open(ServiceAccess::Query).start(),
+        Err(OsError::ACCESS_DENIED)
+    );
+    assert_eq!(
+        service.open(ServiceAccess::Query).stop(),
+        Err(OsError::ACCESS_DENIED)
+    );
     let dependents = service.open(ServiceAccess::Query).active_dependents();
     if dependents == Ok(Vec::new()) {
         return skipped_by_wine("EnumDependentServicesW without the access right lists nothing");
@@ -162,7 +206,12 @@ fn a_method_of_an_instance_is_called_on_that_instance() {
     let deadline = service.windows.clock().now() + Duration::from_mins(1);
     let wql = format!("SELECT * FROM Win32_Service WHERE Name='{}'", service.name);
     let found = wmi.query(Namespace::CimV2, &wql, deadline).unwrap();
-    let status = wmi.call(&MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]), deadline).unwrap();
+    let status = wmi
+        .call(
+            &MethodCall::new(Namespace::CimV2, &found[0].path, "StartService", &[]),
+            deadline,
+        )
+        .unwrap();
     assert!(matches!(status, CallStatus::Done(Returned { code: 0, .. })));
     service.wait_until(RUNNING);
 }

@@ -6,7 +6,10 @@ use std::thread;
 /// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these
 /// lines.
 pub(crate) fn skipped(why: &str) {
-    println!("skipped: {}: {why}", thread::current().name().unwrap_or("a test"));
+    println!(
+        "skipped: {}: {why}",
+        thread::current().name().unwrap_or("a test")
+    );
 }
 
 /// Skips a test, like [`skipped`], because Wine lacks a function of Windows. On Windows, the test

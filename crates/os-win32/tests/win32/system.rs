@@ -4,7 +4,9 @@ use std::process::{self, Command};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use csi_proxy_os_win32::own_process::{cpu_time, end_children_with_this_process, handle_count, working_set};
+use csi_proxy_os_win32::own_process::{
+    cpu_time, end_children_with_this_process, handle_count, working_set,
+};
 
 use crate::skip::skipped_by_wine;
 

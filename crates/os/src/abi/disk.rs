@@ -157,7 +157,12 @@ impl PartitionEntry {
 }
 
 /// Makes the head of the layout of a GPT disk.
-pub fn gpt_layout(disk_id: Uuid, usable_offset: i64, usable_length: i64, partition_count: u32) -> DriveLayout {
+pub fn gpt_layout(
+    disk_id: Uuid,
+    usable_offset: i64,
+    usable_length: i64,
+    partition_count: u32,
+) -> DriveLayout {
     DriveLayout {
         style: PartitionStyle::GPT.0,
         partition_count,
@@ -170,7 +175,13 @@ pub fn gpt_layout(disk_id: Uuid, usable_offset: i64, usable_length: i64, partiti
 }
 
 /// Makes the entry of a GPT partition.
-pub fn gpt_entry(number: u32, partition_type: Uuid, id: Uuid, offset: i64, length: i64) -> PartitionEntry {
+pub fn gpt_entry(
+    number: u32,
+    partition_type: Uuid,
+    id: Uuid,
+    offset: i64,
+    length: i64,
+) -> PartitionEntry {
     PartitionEntry {
         style: PartitionStyle::GPT.0,
         offset,

@@ -42,7 +42,9 @@ pub struct Sid {
 impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S-1-{}", self.authority)?;
-        self.sub_authorities.iter().try_for_each(|number| write!(f, "-{number}"))
+        self.sub_authorities
+            .iter()
+            .try_for_each(|number| write!(f, "-{number}"))
     }
 }
 
@@ -56,10 +58,21 @@ impl FromStr for Sid {
     /// Parses the numeric form, `S-1-5-32-544`.
     fn from_str(text: &str) -> Result<Self, NotASid> {
         let mut numbers = text.strip_prefix("S-1-").ok_or(NotASid)?.split('-');
-        let authority = numbers.next().and_then(|number| number.parse().ok()).ok_or(NotASid)?;
-        let sub_authorities: Vec<u32> = numbers.map(str::parse).collect::<Result<_, _>>().map_err(|_| NotASid)?;
+        let authority = numbers
+            .next()
+            .and_then(|number| number.parse().ok())
+            .ok_or(NotASid)?;
+        let sub_authorities: Vec<u32> = numbers
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .map_err(|_| NotASid)?;
         let is_valid = authority < 1 << 48 && (1..=15).contains(&sub_authorities.len());
-        is_valid.then_some(Self { authority, sub_authorities }).ok_or(NotASid)
+        is_valid
+            .then_some(Self {
+                authority,
+                sub_authorities,
+            })
+            .ok_or(NotASid)
     }
 }
 
@@ -68,9 +81,15 @@ impl Sid {
         let (head, rest) = bytes.split_first_chunk::<8>()?;
         let [revision, count, authority @ ..] = head;
         let numbers = rest.get(..usize::from(*count) * 4)?.chunks_exact(4);
-        let sub_authorities = numbers.filter_map(|bytes| bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)));
-        let authority = authority.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        (*revision == 1).then(|| Self { authority, sub_authorities: sub_authorities.collect() })
+        let sub_authorities =
+            numbers.filter_map(|bytes| bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)));
+        let authority = authority
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        (*revision == 1).then(|| Self {
+            authority,
+            sub_authorities: sub_authorities.collect(),
+        })
     }
 }
 
@@ -110,7 +129,12 @@ impl AccessEntry {
             // Entries for the properties of directory objects, and what no document describes.
             _ => return None,
         };
-        Some(Self { kind, flags: *bytes.get(1)?, rights: number(bytes, 4)?, sid: Sid::parse(bytes.get(8..)?)? })
+        Some(Self {
+            kind,
+            flags: *bytes.get(1)?,
+            rights: number(bytes, 4)?,
+            sid: Sid::parse(bytes.get(8..)?)?,
+        })
     }
 }
 
@@ -127,7 +151,11 @@ impl SecurityDescriptor {
     /// Decodes a self-relative descriptor (`SECURITY_DESCRIPTOR_RELATIVE`). Returns `None` for
     /// bytes that are not one, and for a list with an entry of an unknown kind.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let at = |offset: u32| usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
+        let at = |offset: u32| {
+            usize::try_from(offset)
+                .ok()
+                .and_then(|offset| bytes.get(offset..))
+        };
         let control = u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?);
         let owner = match number(bytes, 4)? {
             0 => None,
@@ -144,7 +172,10 @@ impl SecurityDescriptor {
 /// Decodes an access control list (`ACL`).
 fn parse_list(bytes: &[u8]) -> Option<Vec<AccessEntry>> {
     let size = |bytes: &[u8], offset: usize| {
-        bytes.get(offset..)?.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)))
+        bytes
+            .get(offset..)?
+            .first_chunk()
+            .map(|bytes| usize::from(u16::from_le_bytes(*bytes)))
     };
     let list = bytes.get(..size(bytes, 2)?)?;
     let mut rest = list.get(8..)?;
@@ -158,7 +189,10 @@ fn parse_list(bytes: &[u8]) -> Option<Vec<AccessEntry>> {
 }
 
 fn number(bytes: &[u8], offset: usize) -> Option<u32> {
-    bytes.get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    bytes
+        .get(offset..)?
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -169,9 +203,15 @@ mod tests {
     /// head, owner, list.
     fn example() -> Vec<u8> {
         let owner = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
-        let allow = [0, 0, 20, 0, 0xbf, 1, 0x13, 0, 1, 1, 0, 0, 0, 0, 0, 5, 11, 0, 0, 0];
-        let deny = [1, 0xb, 24, 0, 0, 0, 0, 0x10, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x21, 2, 0, 0];
-        let head = [1, 0, 4, 0x90, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 0];
+        let allow = [
+            0, 0, 20, 0, 0xbf, 1, 0x13, 0, 1, 1, 0, 0, 0, 0, 0, 5, 11, 0, 0, 0,
+        ];
+        let deny = [
+            1, 0xb, 24, 0, 0, 0, 0, 0x10, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x21, 2, 0, 0,
+        ];
+        let head = [
+            1, 0, 4, 0x90, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 0,
+        ];
         let list = [2, 0, 8 + 20 + 24, 0, 2, 0, 0, 0];
         [&head[..], &owner, &list, &allow, &deny].concat()
     }
@@ -181,9 +221,15 @@ mod tests {
         let descriptor = SecurityDescriptor::parse(&example()).unwrap();
         assert_eq!(descriptor.owner.unwrap().to_string(), "S-1-5-32-544");
         let [allow, deny] = <[AccessEntry; 2]>::try_from(descriptor.entries.unwrap()).unwrap();
-        assert_eq!((allow.kind, allow.flags, allow.rights), (EntryKind::Allow, 0, 0x0013_01bf));
+        assert_eq!(
+            (allow.kind, allow.flags, allow.rights),
+            (EntryKind::Allow, 0, 0x0013_01bf)
+        );
         assert_eq!(allow.sid.to_string(), "S-1-5-11");
-        assert_eq!((deny.kind, deny.flags & ENTRY_INHERIT_ONLY, deny.rights), (EntryKind::Deny, 8, 0x1000_0000));
+        assert_eq!(
+            (deny.kind, deny.flags & ENTRY_INHERIT_ONLY, deny.rights),
+            (EntryKind::Deny, 8, 0x1000_0000)
+        );
         assert_eq!(deny.sid.to_string(), "S-1-5-32-545");
     }
 
@@ -193,7 +239,16 @@ mod tests {
             assert_eq!(text.parse::<Sid>().unwrap().to_string(), text);
         }
         let long = "S-1-5".to_owned() + &"-1".repeat(16);
-        for text in ["", "S-1-", "BA", "S-1-5", "S-1-5-x", "S-1-5-4294967296", "S-1-281474976710656-1", &long] {
+        for text in [
+            "",
+            "S-1-",
+            "BA",
+            "S-1-5",
+            "S-1-5-x",
+            "S-1-5-4294967296",
+            "S-1-281474976710656-1",
+            &long,
+        ] {
             assert_eq!(text.parse::<Sid>(), Err(NotASid), "{text}");
         }
     }
@@ -204,23 +259,47 @@ mod tests {
             let mut bytes = example();
             bytes[2..4].copy_from_slice(&control.to_le_bytes());
             bytes[16] = list;
-            assert_eq!(SecurityDescriptor::parse(&bytes).unwrap().entries, None, "{control:x} {list}");
+            assert_eq!(
+                SecurityDescriptor::parse(&bytes).unwrap().entries,
+                None,
+                "{control:x} {list}"
+            );
         }
         let mut bytes = example();
         bytes[40] = 0; // the count of entries
-        assert_eq!(SecurityDescriptor::parse(&bytes).unwrap().entries, Some(Vec::new()));
+        assert_eq!(
+            SecurityDescriptor::parse(&bytes).unwrap().entries,
+            Some(Vec::new())
+        );
     }
 
     #[test]
     fn truncated_and_garbled_descriptors_are_refused() {
         let bytes = example();
         for length in 0..bytes.len() {
-            assert_eq!(SecurityDescriptor::parse(&bytes[..length]), None, "{length}");
+            assert_eq!(
+                SecurityDescriptor::parse(&bytes[..length]),
+                None,
+                "{length}"
+            );
         }
-        for (at, value) in [(20, 2), (21, 200), (38, 7), (40, 200), (44, 5), (46, 3), (46, 200), (53, 200)] {
+        for (at, value) in [
+            (20, 2),
+            (21, 200),
+            (38, 7),
+            (40, 200),
+            (44, 5),
+            (46, 3),
+            (46, 200),
+            (53, 200),
+        ] {
             let mut bytes = example();
             bytes[at] = value;
-            assert_eq!(SecurityDescriptor::parse(&bytes), None, "byte {at} is {value}");
+            assert_eq!(
+                SecurityDescriptor::parse(&bytes),
+                None,
+                "byte {at} is {value}"
+            );
         }
     }
 }

@@ -51,7 +51,11 @@ impl Watchdog {
             if left.is_zero() {
                 break;
             }
-            state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .ended
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         match std::mem::replace(&mut *state, State::GivenUp) {
             State::Ended(outcome) => Some(outcome),
@@ -62,15 +66,24 @@ impl Watchdog {
 
 /// See [`super::Clock::run_watched`].
 pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
-    let watchdog = Arc::new(Watchdog { state: Mutex::new(State::Running(Instant::now())), ended: Condvar::new() });
+    let watchdog = Arc::new(Watchdog {
+        state: Mutex::new(State::Running(Instant::now())),
+        ended: Condvar::new(),
+    });
     let watched = Arc::clone(&watchdog);
     let work = Arc::new(Mutex::new(Some(work)));
     let job = move || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(work) = work else { return };
-        watched.end(panic::catch_unwind(AssertUnwindSafe(|| work(&|| watched.step()))));
+        watched.end(panic::catch_unwind(AssertUnwindSafe(|| {
+            work(&|| watched.step())
+        })));
     };
-    if thread::Builder::new().name("device-query".to_owned()).spawn(job.clone()).is_err() {
+    if thread::Builder::new()
+        .name("device-query".to_owned())
+        .spawn(job.clone())
+        .is_err()
+    {
         // A node that cannot create a thread still gets its answer, without the limit on the time.
         job();
     }

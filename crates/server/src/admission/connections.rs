@@ -154,13 +154,23 @@ impl Connections {
         while state.open() >= state.limits.connections && state.evict() {}
         state.totals.accepted += 1;
         let id = ClientId(state.totals.accepted);
-        state.members.insert(id, Member { evict: Some(evict), ..Member::default() });
+        state.members.insert(
+            id,
+            Member {
+                evict: Some(evict),
+                ..Member::default()
+            },
+        );
         state.set_idle(id, EvictionClass::Silent);
         if state.is_draining {
             state.drain();
         }
         drop(state);
-        let handle = Arc::new(ConnectionHandle { id, connections: self.clone(), no_calls: Notify::new() });
+        let handle = Arc::new(ConnectionHandle {
+            id,
+            connections: self.clone(),
+            no_calls: Notify::new(),
+        });
         Connection { handle, evicted }
     }
 
@@ -205,7 +215,11 @@ impl State {
 
     fn drain(&mut self) {
         self.is_draining = true;
-        for evict in self.members.values_mut().filter_map(|member| member.evict.take()) {
+        for evict in self
+            .members
+            .values_mut()
+            .filter_map(|member| member.evict.take())
+        {
             // A connection that is closing does not receive the signal, and does not need it.
             let _ = evict.send(None);
         }
@@ -223,9 +237,16 @@ impl State {
     fn evict(&mut self) -> bool {
         // Only a new connection at the limit searches. An ordered queue would cost each call an
         // entry.
-        let idle = self.members.values_mut().filter(|member| member.rank.is_some());
-        let Some(member) = idle.min_by_key(|member| member.rank) else { return false };
-        let Some((class, _)) = member.rank.take() else { return false };
+        let idle = self
+            .members
+            .values_mut()
+            .filter(|member| member.rank.is_some());
+        let Some(member) = idle.min_by_key(|member| member.rank) else {
+            return false;
+        };
+        let Some((class, _)) = member.rank.take() else {
+            return false;
+        };
         member.evicted_at = Some(Instant::now());
         member.is_leaving = true;
         match class {
@@ -251,7 +272,10 @@ impl State {
 
 /// Returns the error of a connection that is closed because its client has sent no HTTP/2 preface.
 fn no_preface(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, format!("no HTTP/2 preface received{reason}"))
+    io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        format!("no HTTP/2 preface received{reason}"),
+    )
 }
 
 /// One open connection; counted until it is dropped.
@@ -275,7 +299,10 @@ impl Connection {
     /// first.
     ///
     /// Until then a connection costs no HTTP/2 state.
-    pub(crate) async fn preface<S: AsyncRead + Unpin>(&mut self, stream: &mut AuthorityFilter<S>) -> io::Result<()> {
+    pub(crate) async fn preface<S: AsyncRead + Unpin>(
+        &mut self,
+        stream: &mut AuthorityFilter<S>,
+    ) -> io::Result<()> {
         let limit = self.connections().lock().limits.silence;
         tokio::select! {
             biased;
@@ -317,7 +344,11 @@ impl Connection {
 
     /// How many calls are in flight on the connection.
     pub(crate) fn calls(&self) -> usize {
-        self.connections().lock().members.get(&self.id()).map_or(0, |member| member.calls)
+        self.connections()
+            .lock()
+            .members
+            .get(&self.id())
+            .map_or(0, |member| member.calls)
     }
 
     fn connections(&self) -> &Connections {

@@ -69,11 +69,18 @@ impl RequestBodies {
         })
     }
 
-    async fn read_all(self: &Arc<Self>, body: &mut RecvStream) -> Result<(Bytes, Reservation), Status> {
-        let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
+    async fn read_all(
+        self: &Arc<Self>,
+        body: &mut RecvStream,
+    ) -> Result<(Bytes, Reservation), Status> {
+        let mut reservation = Reservation {
+            bodies: Arc::clone(self),
+            bytes: 0,
+        };
         let mut buffer = BytesMut::new();
         while let Some(data) = body.data().await {
-            let data = data.map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
+            let data = data
+                .map_err(|error| Status::cancelled(format!("cannot read the request: {error}")))?;
             // At once, because all calls of the connection share its window. Fails only on a stream
             // that has ended.
             let _ = body.flow_control().release_capacity(data.len());
@@ -88,11 +95,17 @@ impl RequestBodies {
     }
 
     /// Reserves the memory of a response until the reservation is dropped.
-    pub(crate) fn reserve_response(self: &Arc<Self>, length: usize) -> Result<Option<Reservation>, Status> {
+    pub(crate) fn reserve_response(
+        self: &Arc<Self>,
+        length: usize,
+    ) -> Result<Option<Reservation>, Status> {
         if length <= ORDINARY_MESSAGE {
             return Ok(None);
         }
-        let mut reservation = Reservation { bodies: Arc::clone(self), bytes: 0 };
+        let mut reservation = Reservation {
+            bodies: Arc::clone(self),
+            bytes: 0,
+        };
         reservation.grow_to(length).map(|()| Some(reservation))
     }
 
@@ -114,7 +127,10 @@ impl RequestBodies {
 
 /// Waits until `future` is ready, at most until `deadline`. Needs no timer for a future that is
 /// ready at once.
-pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut F>) -> Option<F::Output> {
+pub(crate) async fn ready_by<F: Future>(
+    deadline: Instant,
+    mut future: Pin<&mut F>,
+) -> Option<F::Output> {
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
         Poll::Ready(output) => Some(output),
         Poll::Pending => timeout_at(deadline, future).await.ok(),
@@ -124,7 +140,11 @@ pub(crate) async fn ready_by<F: Future>(deadline: Instant, mut future: Pin<&mut 
 /// Returns the length of the message that `body` begins with, as its prefix declares it; 0 while
 /// that is incomplete.
 pub(crate) fn declared_length(body: &[u8]) -> usize {
-    let length = body.first_chunk().map_or(0, |&[_, a, b, c, d]: &[u8; PREFIX]| u32::from_be_bytes([a, b, c, d]));
+    let length = body
+        .first_chunk()
+        .map_or(0, |&[_, a, b, c, d]: &[u8; PREFIX]| {
+            u32::from_be_bytes([a, b, c, d])
+        });
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
@@ -141,12 +161,16 @@ pub(crate) fn check_length(length: usize) -> Result<(), Status> {
 impl Reservation {
     /// Reserves what a message of `length` bytes needs.
     fn grow_to(&mut self, length: usize) -> Result<(), Status> {
-        let more = length.saturating_sub(ORDINARY_MESSAGE).saturating_sub(self.bytes);
+        let more = length
+            .saturating_sub(ORDINARY_MESSAGE)
+            .saturating_sub(self.bytes);
         self.bytes += more;
         let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
         if more > 0 && before + more > self.bodies.capacity {
             self.bodies.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Status::unavailable("the buffer for large messages is full; try again later"));
+            return Err(Status::unavailable(
+                "the buffer for large messages is full; try again later",
+            ));
         }
         Ok(())
     }

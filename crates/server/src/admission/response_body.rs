@@ -31,7 +31,10 @@ impl StallDetector {
     /// Waits for `time`, and returns whether frames were queued for all of it and none was
     /// released.
     pub(crate) async fn is_stalled_for(&self, time: Duration) -> bool {
-        let (released, queued) = (self.released.load(Ordering::Acquire), self.queued.load(Ordering::Acquire));
+        let (released, queued) = (
+            self.released.load(Ordering::Acquire),
+            self.queued.load(Ordering::Acquire),
+        );
         sleep(time).await;
         queued > released && self.released.load(Ordering::Acquire) == released
     }
@@ -60,8 +63,15 @@ impl ResponseStream {
         Self::tracked(head, &Arc::default())
     }
 
-    pub(crate) fn tracked(head: SendResponse<TrackedBytes>, stall_detector: &Arc<StallDetector>) -> Self {
-        Self { head, body: None, stall_detector: Arc::clone(stall_detector) }
+    pub(crate) fn tracked(
+        head: SendResponse<TrackedBytes>,
+        stall_detector: &Arc<StallDetector>,
+    ) -> Self {
+        Self {
+            head,
+            body: None,
+            stall_detector: Arc::clone(stall_detector),
+        }
     }
 
     /// Sends the headers, first of all. The response may end with them.
@@ -93,13 +103,22 @@ impl ResponseStream {
     pub(crate) fn send_holding(&mut self, bytes: Bytes, guard: Option<CallGuard>) {
         let Some(body) = &mut self.body else { return };
         self.stall_detector.queued.fetch_add(1, Ordering::AcqRel);
-        let _ = body
-            .send_data(TrackedBytes { bytes, _guard: guard, stall_detector: Arc::clone(&self.stall_detector) }, false);
+        let _ = body.send_data(
+            TrackedBytes {
+                bytes,
+                _guard: guard,
+                stall_detector: Arc::clone(&self.stall_detector),
+            },
+            false,
+        );
     }
 
     /// Sends the trailers, which end the response.
     pub fn send_trailers(&mut self, trailers: HeaderMap) {
-        let _ = self.body.take().map(|mut body| body.send_trailers(trailers));
+        let _ = self
+            .body
+            .take()
+            .map(|mut body| body.send_trailers(trailers));
     }
 
     /// Is ready when the client has reset the stream or the connection has ended.
@@ -168,13 +187,17 @@ mod tests {
             response.send_headers(HeaderMap::new(), false);
             response.ready().await;
             response.send(Bytes::from_static(b"a"));
-            timeout(Duration::from_secs(1), response.ready()).await.expect_err("the client accepts one byte");
+            timeout(Duration::from_secs(1), response.ready())
+                .await
+                .expect_err("the client accepts one byte");
             waits.send(()).unwrap();
             response.ready().await;
             response.send(Bytes::from_static(b"b"));
             response.ready().await;
         });
-        let handshake = h2::client::Builder::new().initial_window_size(1).handshake::<_, Bytes>(client);
+        let handshake = h2::client::Builder::new()
+            .initial_window_size(1)
+            .handshake::<_, Bytes>(client);
         let (mut requests, connection) = handshake.await.unwrap();
         tokio::spawn(connection);
         let (response, _) = requests.send_request(Request::new(()), true).unwrap();

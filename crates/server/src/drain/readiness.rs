@@ -29,7 +29,10 @@ impl fmt::Display for NotReady {
             Self::Starting => f.write_str("starting"),
             Self::Draining => f.write_str("draining"),
             Self::CannotAccept { failing, endpoints } => {
-                write!(f, "{failing} of {endpoints} endpoints fail to accept connections; the log has the errors")
+                write!(
+                    f,
+                    "{failing} of {endpoints} endpoints fail to accept connections; the log has the errors"
+                )
             }
         }
     }
@@ -60,10 +63,16 @@ impl Readiness {
     /// Returns why the server is not ready, if it is not.
     pub(crate) fn check(&self) -> Result<(), NotReady> {
         match *self.state() {
-            State { is_draining: true, .. } => Err(NotReady::Draining),
-            State { has_begun: false, .. } => Err(NotReady::Starting),
+            State {
+                is_draining: true, ..
+            } => Err(NotReady::Draining),
+            State {
+                has_begun: false, ..
+            } => Err(NotReady::Starting),
             State { failing: 0, .. } => Ok(()),
-            State { failing, endpoints, .. } => Err(NotReady::CannotAccept { failing, endpoints }),
+            State {
+                failing, endpoints, ..
+            } => Err(NotReady::CannotAccept { failing, endpoints }),
         }
     }
 
@@ -81,7 +90,10 @@ pub(crate) struct Accepting<'a> {
 
 impl<'a> Accepting<'a> {
     pub(crate) fn new(readiness: &'a Readiness) -> Self {
-        Self { readiness, failures: 0 }
+        Self {
+            readiness,
+            failures: 0,
+        }
     }
 
     pub(crate) fn fails(&mut self) {
@@ -114,9 +126,21 @@ mod tests {
         assert_eq!(readiness.check(), Ok(()), "one connection may have failed");
         one.fails();
         one.fails();
-        assert_eq!(readiness.check(), Err(NotReady::CannotAccept { failing: 1, endpoints: 2 }));
+        assert_eq!(
+            readiness.check(),
+            Err(NotReady::CannotAccept {
+                failing: 1,
+                endpoints: 2
+            })
+        );
         other.works();
-        assert_eq!(readiness.check(), Err(NotReady::CannotAccept { failing: 1, endpoints: 2 }));
+        assert_eq!(
+            readiness.check(),
+            Err(NotReady::CannotAccept {
+                failing: 1,
+                endpoints: 2
+            })
+        );
         one.works();
         one.works();
         assert_eq!(readiness.check(), Ok(()));

@@ -38,7 +38,13 @@ impl Acceptor {
         open_connections: TaskTracker,
     ) -> Self {
         let http2 = http2_settings(&state.limits);
-        Self { state, router, http2, phase, open_connections }
+        Self {
+            state,
+            router,
+            http2,
+            phase,
+            open_connections,
+        }
     }
 
     /// Accepts connections until the server drains. If the listener panics, only one connection
@@ -74,12 +80,16 @@ impl Acceptor {
 }
 
 /// Accepts a connection, and returns an error if the listener panics.
-async fn accept<L: Listener>(listener: &mut L, accepting: &mut Accepting<'_>) -> io::Result<L::Stream> {
+async fn accept<L: Listener>(
+    listener: &mut L,
+    accepting: &mut Accepting<'_>,
+) -> io::Result<L::Stream> {
     let mut accepted = pin!(listener.accept());
     std::future::poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| accepted.as_mut().poll(cx)));
-        let polled =
-            polled.unwrap_or_else(|_| Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log"))));
+        let polled = polled.unwrap_or_else(|_| {
+            Poll::Ready(Err(io::Error::other("a defect in csi-proxy; see the log")))
+        });
         match &polled {
             Poll::Ready(Err(_)) => accepting.fails(),
             // A pending accept works too: the listener waits for a client.

@@ -111,31 +111,51 @@ impl ConnectionTask {
 }
 
 /// Answers the calls of a connection until it ends.
-async fn answer_calls<S>(http2: &mut h2::server::Connection<S, TrackedBytes>, peer: &Arc<Peer>) -> Result<(), h2::Error>
+async fn answer_calls<S>(
+    http2: &mut h2::server::Connection<S, TrackedBytes>,
+    peer: &Arc<Peer>,
+) -> Result<(), h2::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     while let Some(accepted) = http2.accept().await {
         let (request, response) = accepted?;
-        peer.router.answer(peer, request, ResponseStream::tracked(response, &peer.stall_detector));
+        peer.router.answer(
+            peer,
+            request,
+            ResponseStream::tracked(response, &peer.stall_detector),
+        );
     }
     Ok(())
 }
 
 /// Waits until the client has read no response for too long, or leaves a PING frame unanswered.
 async fn unresponsive(id: ClientId, peer: &Peer, mut pings: PingPong) {
-    let Limits { stall_timeout, keepalive, .. } = peer.state.limits;
+    let Limits {
+        stall_timeout,
+        keepalive,
+        ..
+    } = peer.state.limits;
     let mut pinged = Instant::now();
     loop {
         if peer.stall_detector.is_stalled_for(stall_timeout).await {
             peer.state.count_stalled_connection();
-            tracing::info!(connection = id.0, "closed a connection whose client does not read its responses");
+            tracing::info!(
+                connection = id.0,
+                "closed a connection whose client does not read its responses"
+            );
             return;
         }
         if pinged.elapsed() >= keepalive {
             pinged = Instant::now();
-            if !matches!(timeout(KEEPALIVE_TIMEOUT, pings.ping(Ping::opaque())).await, Ok(Ok(_))) {
-                tracing::debug!(connection = id.0, "closed a connection whose client does not answer pings");
+            if !matches!(
+                timeout(KEEPALIVE_TIMEOUT, pings.ping(Ping::opaque())).await,
+                Ok(Ok(_))
+            ) {
+                tracing::debug!(
+                    connection = id.0,
+                    "closed a connection whose client does not answer pings"
+                );
                 return;
             }
         }

@@ -20,7 +20,11 @@ pub struct Endpoint<L> {
 impl<L: Listener> Endpoint<L> {
     /// Creates an endpoint that serves `spec` on `listener`.
     pub fn new(spec: EndpointSpec, listener: L) -> Self {
-        Self { spec, listener, services: Vec::new() }
+        Self {
+            spec,
+            listener,
+            services: Vec::new(),
+        }
     }
 
     /// Also serves `services`, for simulators and tests. The server does not limit or count their
@@ -48,7 +52,9 @@ impl<L: Listener> Endpoint<L> {
         let endpoint = |spec: EndpointSpec| {
             let name = spec.name();
             let opened = open(&location.address(&name));
-            opened.map(|listener| Self::new(spec, listener)).map_err(|reason| CannotServe { name, reason })
+            opened
+                .map(|listener| Self::new(spec, listener))
+                .map_err(|reason| CannotServe { name, reason })
         };
         specs.into_iter().map(endpoint).collect()
     }

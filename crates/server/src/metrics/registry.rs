@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{GROUP_VERSIONS, GroupVersion};
-use storage_ops::{ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount};
+use storage_ops::{
+    ActiveRequest, Activity, FallbackCount, LockWaitCount, PoolUse, RequestState, WmiCallCount,
+};
 use tokio::time::Instant;
 
 use crate::metrics::rpc::{self, RpcMetrics};
@@ -24,9 +26,15 @@ pub struct Metrics {
 impl Metrics {
     pub(crate) fn new(state: Arc<ServerState>) -> Self {
         let row = |row: &GroupVersion| {
-            row.rpcs.iter().map(|rpc| Arc::new(RpcMetrics::new(*rpc, row.service))).collect::<Vec<_>>()
+            row.rpcs
+                .iter()
+                .map(|rpc| Arc::new(RpcMetrics::new(*rpc, row.service)))
+                .collect::<Vec<_>>()
         };
-        Self { rpcs: GROUP_VERSIONS.iter().map(row).collect(), state }
+        Self {
+            rpcs: GROUP_VERSIONS.iter().map(row).collect(),
+            state,
+        }
     }
 
     /// The metrics of the RPCs of one row of [`GROUP_VERSIONS`].
@@ -53,7 +61,12 @@ impl Metrics {
     }
 
     fn write_state(&self, text: &mut String) -> fmt::Result {
-        let ServerState { connections, request_bodies, executor, .. } = &*self.state;
+        let ServerState {
+            connections,
+            request_bodies,
+            executor,
+            ..
+        } = &*self.state;
         let counts = connections.counts();
 
         let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no call received, idle = \
@@ -65,9 +78,22 @@ impl Metrics {
             ("silent", number(counts.silent)),
             ("unused", number(counts.unused)),
         ];
-        write_labelled(text, "csi_proxy_connections", "gauge", help, "state", &states)?;
+        write_labelled(
+            text,
+            "csi_proxy_connections",
+            "gauge",
+            help,
+            "state",
+            &states,
+        )?;
         let help = "Connections accepted.";
-        write_single(text, "csi_proxy_connections_accepted_total", "counter", help, counts.accepted)?;
+        write_single(
+            text,
+            "csi_proxy_connections_accepted_total",
+            "counter",
+            help,
+            counts.accepted,
+        )?;
         let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted at the limit of \
                     -max-connections, silent = no HTTP/2 preface within -max-silence, answer_not_taken = the client \
                     does not read its responses.";
@@ -77,7 +103,14 @@ impl Metrics {
             ("silent", counts.closed_silent),
             ("silent_made_room", counts.evicted_silent),
         ];
-        write_labelled(text, "csi_proxy_connections_closed_total", "counter", help, "reason", &reasons)?;
+        write_labelled(
+            text,
+            "csi_proxy_connections_closed_total",
+            "counter",
+            help,
+            "reason",
+            &reasons,
+        )?;
 
         let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting = calls that wait for a \
                     slot, transferring = calls whose request is incomplete or whose response the client has not read.";
@@ -98,21 +131,57 @@ impl Metrics {
             ("running", counts.refused_calls),
             ("watches", self.state.refused_health_watches()),
         ];
-        write_labelled(text, "csi_proxy_calls_refused_total", "counter", help, "reason", &reasons)?;
+        write_labelled(
+            text,
+            "csi_proxy_calls_refused_total",
+            "counter",
+            help,
+            "reason",
+            &reasons,
+        )?;
         let help = "Bytes in use in the buffer for requests and responses larger than 16 KiB.";
-        write_single(text, "csi_proxy_large_messages_bytes", "gauge", help, number(request_bodies.held()))?;
+        write_single(
+            text,
+            "csi_proxy_large_messages_bytes",
+            "gauge",
+            help,
+            number(request_bodies.held()),
+        )?;
 
         let help = "Changes (not reads) that run or wait for a lock or a thread, including those without a caller.";
-        write_single(text, "csi_proxy_operations", "gauge", help, number(executor.running()))?;
+        write_single(
+            text,
+            "csi_proxy_operations",
+            "gauge",
+            help,
+            number(executor.running()),
+        )?;
         self.write_activity(text)?;
-        let help =
-            "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
+        let help = "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
         let differences = executor.node().smb_password_differences();
-        write_single(text, "csi_proxy_smb_password_differs_total", "counter", help, differences)?;
+        write_single(
+            text,
+            "csi_proxy_smb_password_differs_total",
+            "counter",
+            help,
+            differences,
+        )?;
         let help = "Requests refused because of a link or mount point on a path.";
-        write_single(text, "csi_proxy_links_refused_total", "counter", help, executor.node().links_refused())?;
+        write_single(
+            text,
+            "csi_proxy_links_refused_total",
+            "counter",
+            help,
+            executor.node().links_refused(),
+        )?;
         let help = "Clients that watch the health service.";
-        write_single(text, "csi_proxy_health_watches", "gauge", help, number(self.state.health_watches()))?;
+        write_single(
+            text,
+            "csi_proxy_health_watches",
+            "gauge",
+            help,
+            number(self.state.health_watches()),
+        )?;
         write_fallbacks(text, &executor.node().fallbacks())?;
         write_wmi_calls(text, &executor.node().wmi_calls())
     }
@@ -120,37 +189,91 @@ impl Metrics {
     /// Writes what operations wait for.
     fn write_activity(&self, text: &mut String) -> fmt::Result {
         let executor = &self.state.executor;
-        let Activity { requests, pools, locks } = executor.activity();
+        let Activity {
+            requests,
+            pools,
+            locks,
+        } = executor.activity();
         let now = self.state.since_start(Instant::now());
-        let ages = requests.iter().filter_map(|request| Some(now.saturating_sub(request.call?.began)));
+        let ages = requests
+            .iter()
+            .filter_map(|request| Some(now.saturating_sub(request.call?.began)));
         let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = seconds(ages.max().unwrap_or(Duration::ZERO));
         write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
 
         let of_pools = |value: fn(&PoolUse) -> usize| -> Vec<(&str, u64)> {
-            pools.iter().map(|pool| (pool.pool.name(), number(value(pool)))).collect()
+            pools
+                .iter()
+                .map(|pool| (pool.pool.name(), number(value(pool))))
+                .collect()
         };
         let help = "Maximum threads of a pool.";
-        write_labelled(text, "csi_proxy_pool_threads", "gauge", help, "pool", &of_pools(|pool| pool.threads))?;
+        write_labelled(
+            text,
+            "csi_proxy_pool_threads",
+            "gauge",
+            help,
+            "pool",
+            &of_pools(|pool| pool.threads),
+        )?;
         let help = "Threads of a pool in use.";
-        write_labelled(text, "csi_proxy_pool_busy", "gauge", help, "pool", &of_pools(|pool| pool.busy))?;
+        write_labelled(
+            text,
+            "csi_proxy_pool_busy",
+            "gauge",
+            help,
+            "pool",
+            &of_pools(|pool| pool.busy),
+        )?;
         let help = "Operations that wait for a thread of a pool.";
-        write_labelled(text, "csi_proxy_pool_waiting", "gauge", help, "pool", &of_pools(|pool| pool.waiting))?;
+        write_labelled(
+            text,
+            "csi_proxy_pool_waiting",
+            "gauge",
+            help,
+            "pool",
+            &of_pools(|pool| pool.waiting),
+        )?;
 
         let help = "Operations that wait for a lock.";
-        let waits = |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
-        write_single(text, "csi_proxy_lock_waiting", "gauge", help, requests.iter().filter(waits).count())?;
-        let help =
-            "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
+        let waits =
+            |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
+        write_single(
+            text,
+            "csi_proxy_lock_waiting",
+            "gauge",
+            help,
+            requests.iter().filter(waits).count(),
+        )?;
+        let help = "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
         let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
-        write_single(text, "csi_proxy_locks_held_by_hung_calls", "gauge", help, held_by_hung_calls)?;
+        write_single(
+            text,
+            "csi_proxy_locks_held_by_hung_calls",
+            "gauge",
+            help,
+            held_by_hung_calls,
+        )?;
         let LockWaitCount { waits, time, .. } = executor.lock_waits();
         let help = "Times that an operation has waited for a lock.";
         write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
         let help = "Total time that operations have waited for locks.";
-        write_single(text, "csi_proxy_lock_wait_seconds_total", "counter", help, seconds(time))?;
+        write_single(
+            text,
+            "csi_proxy_lock_wait_seconds_total",
+            "counter",
+            help,
+            seconds(time),
+        )?;
         let help = "Calls that shared the result of an equal call in progress.";
-        write_single(text, "csi_proxy_coalesced_calls_total", "counter", help, executor.coalesced_requests())
+        write_single(
+            text,
+            "csi_proxy_coalesced_calls_total",
+            "counter",
+            help,
+            executor.coalesced_requests(),
+        )
     }
 }
 
@@ -168,14 +291,39 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
         "summary",
         "Duration of WMI calls, by class and method; the method query reads the instances of the class.",
     )?;
-    for WmiCallCount { class, method, calls, time, .. } in calls {
+    for WmiCallCount {
+        class,
+        method,
+        calls,
+        time,
+        ..
+    } in calls
+    {
         let labels = format!("class=\"{class}\",method=\"{method}\"");
-        writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}", seconds(*time))?;
+        writeln!(
+            text,
+            "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {calls}",
+            seconds(*time)
+        )?;
     }
     let name = "csi_proxy_wmi_call_failures_total";
-    write_head(text, name, "counter", "WMI calls that failed or timed out, by class and method.")?;
-    for WmiCallCount { class, method, failures, .. } in calls {
-        writeln!(text, "{name}{{class=\"{class}\",method=\"{method}\"}} {failures}")?;
+    write_head(
+        text,
+        name,
+        "counter",
+        "WMI calls that failed or timed out, by class and method.",
+    )?;
+    for WmiCallCount {
+        class,
+        method,
+        failures,
+        ..
+    } in calls
+    {
+        writeln!(
+            text,
+            "{name}{{class=\"{class}\",method=\"{method}\"}} {failures}"
+        )?;
     }
     Ok(())
 }
@@ -213,7 +361,10 @@ mod tests {
     use crate::server_state::ServerState;
 
     fn metrics() -> Metrics {
-        let node = storage_ops::Node::new(os_sim::node().build().process(), storage_ops::Config::default());
+        let node = storage_ops::Node::new(
+            os_sim::node().build().process(),
+            storage_ops::Config::default(),
+        );
         let executor = Arc::new(storage_ops::Executor::new(Arc::new(node)));
         Metrics::new(Arc::new(ServerState::new(executor, Limits::default())))
     }
@@ -221,12 +372,20 @@ mod tests {
     #[test]
     fn a_call_is_counted_by_rpc_code_and_duration() {
         let metrics = metrics();
-        let row = api::GROUP_VERSIONS.iter().position(|row| row.service == "v1.Filesystem").unwrap();
-        let rpc = metrics.of_row(row).iter().find(|rpc| rpc.rpc.name == "CreateSymlink").unwrap();
+        let row = api::GROUP_VERSIONS
+            .iter()
+            .position(|row| row.service == "v1.Filesystem")
+            .unwrap();
+        let rpc = metrics
+            .of_row(row)
+            .iter()
+            .find(|rpc| rpc.rpc.name == "CreateSymlink")
+            .unwrap();
         rpc.started();
         rpc.ended(Code::NotFound, Duration::from_micros(1500));
         let text = metrics.render();
-        let labels = r#"grpc_method="CreateSymlink",grpc_service="v1.Filesystem",grpc_type="unary""#;
+        let labels =
+            r#"grpc_method="CreateSymlink",grpc_service="v1.Filesystem",grpc_type="unary""#;
         for line in [
             format!("grpc_server_started_total{{{labels}}} 1"),
             format!("grpc_server_handled_total{{grpc_code=\"NotFound\",{labels}}} 1"),
@@ -237,15 +396,27 @@ mod tests {
             format!("grpc_server_handling_seconds_sum{{{labels}}} 0.0015"),
             format!("grpc_server_handling_seconds_count{{{labels}}} 1"),
         ] {
-            assert_eq!(text.lines().filter(|other| **other == line).count(), 1, "{line}");
+            assert_eq!(
+                text.lines().filter(|other| **other == line).count(),
+                1,
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_fallback_is_counted_by_call_and_code() {
         let mut text = String::new();
-        let count = |code, count| FallbackCount { call: "mount", code, count };
-        let counts = [count(Some(32), 2), count(Some(0x8004_1001), 1), count(None, 3)];
+        let count = |code, count| FallbackCount {
+            call: "mount",
+            code,
+            count,
+        };
+        let counts = [
+            count(Some(32), 2),
+            count(Some(0x8004_1001), 1),
+            count(None, 3),
+        ];
         write_fallbacks(&mut text, &counts).unwrap();
         for line in [
             r#"csi_proxy_fallbacks_total{call="mount",code="32"} 2"#,
@@ -259,7 +430,13 @@ mod tests {
     #[test]
     fn an_rpc_has_series_from_its_first_call_on() {
         let metrics = metrics();
-        let series = || metrics.render().lines().filter(|line| line.starts_with("grpc_server_")).count();
+        let series = || {
+            metrics
+                .render()
+                .lines()
+                .filter(|line| line.starts_with("grpc_server_"))
+                .count()
+        };
         assert_eq!(series(), 0);
         metrics.of_row(0)[0].started();
         // Started, handled with OK, the buckets with the one without a bound, sum and count.
@@ -271,9 +448,23 @@ mod tests {
         let mut text = String::new();
         let (class, method) = ("MSFT_Disk".to_owned(), "query".to_owned());
         let time = Duration::from_nanos(1_500_000_400);
-        write_wmi_calls(&mut text, &[WmiCallCount { class, method, calls: 3, failures: 1, time }]).unwrap();
+        write_wmi_calls(
+            &mut text,
+            &[WmiCallCount {
+                class,
+                method,
+                calls: 3,
+                failures: 1,
+                time,
+            }],
+        )
+        .unwrap();
         let labels = r#"{class="MSFT_Disk",method="query"}"#;
-        for line in ["call_seconds_sum{} 1.5", "call_seconds_count{} 3", "call_failures_total{} 1"] {
+        for line in [
+            "call_seconds_sum{} 1.5",
+            "call_seconds_count{} 3",
+            "call_failures_total{} 1",
+        ] {
             let line = format!("csi_proxy_wmi_{}", line.replace("{}", labels));
             assert!(text.lines().any(|other| other == line), "{line} in {text}");
         }
@@ -283,7 +474,8 @@ mod tests {
     fn a_bound_belongs_to_its_bucket_and_is_written_in_seconds() {
         for (bound, text) in BUCKETS {
             assert!(
-                (text.parse::<f64>().unwrap() - Duration::from_micros(bound).as_secs_f64()).abs() < 1e-12,
+                (text.parse::<f64>().unwrap() - Duration::from_micros(bound).as_secs_f64()).abs()
+                    < 1e-12,
                 "{text}"
             );
         }

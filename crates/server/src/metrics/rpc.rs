@@ -117,20 +117,29 @@ impl RpcMetrics {
 
     /// Returns how many calls have failed.
     pub(crate) fn calls_failed(&self) -> u64 {
-        let others: u64 = self.ended[1..].iter().map(|ended| ended.load(Ordering::Relaxed)).sum();
+        let others: u64 = self.ended[1..]
+            .iter()
+            .map(|ended| ended.load(Ordering::Relaxed))
+            .sum();
         others.saturating_sub(self.found_nothing.load(Ordering::Relaxed))
     }
 
     /// Returns how long a call took on average, if any has ended.
     pub(crate) fn mean(&self) -> Option<Duration> {
         let ended = self.calls_succeeded() + self.calls_failed();
-        self.nanoseconds.load(Ordering::Relaxed).checked_div(ended).map(Duration::from_nanos)
+        self.nanoseconds
+            .load(Ordering::Relaxed)
+            .checked_div(ended)
+            .map(Duration::from_nanos)
     }
 
     /// Returns the lowest bucket bound that `percent` of the calls do not exceed, if such a bound
     /// exists.
     pub(crate) fn quantile_bound(&self, percent: u64) -> Option<Duration> {
-        let counts = self.durations.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let counts = self
+            .durations
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed));
         let all: u64 = counts.iter().sum();
         let mut count = 0;
         let bound = BUCKETS.iter().zip(counts).find(|(_, in_bucket)| {
@@ -143,7 +152,10 @@ impl RpcMetrics {
     fn labels(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
             let (method, service) = (self.rpc.name, self.service);
-            write!(f, "grpc_method=\"{method}\",grpc_service=\"{service}\",grpc_type=\"unary\"")
+            write!(
+                f,
+                "grpc_method=\"{method}\",grpc_service=\"{service}\",grpc_type=\"unary\""
+            )
         })
     }
 
@@ -153,21 +165,41 @@ impl RpcMetrics {
         let bounds = BUCKETS.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         for (bound, bucket) in bounds.zip(&self.durations) {
             count += bucket.load(Ordering::Relaxed);
-            writeln!(text, "grpc_server_handling_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+            writeln!(
+                text,
+                "grpc_server_handling_seconds_bucket{{{labels},le=\"{bound}\"}} {count}"
+            )?;
         }
-        let sum = seconds(Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)));
+        let sum = seconds(Duration::from_nanos(
+            self.nanoseconds.load(Ordering::Relaxed),
+        ));
         writeln!(text, "grpc_server_handling_seconds_sum{{{labels}}} {sum}")?;
-        writeln!(text, "grpc_server_handling_seconds_count{{{labels}}} {count}")
+        writeln!(
+            text,
+            "grpc_server_handling_seconds_count{{{labels}}} {count}"
+        )
     }
 }
 
 /// Writes the metrics of those of `rpcs` that have been called.
-pub(super) fn write_all<'a>(rpcs: impl Iterator<Item = &'a RpcMetrics>, text: &mut String) -> fmt::Result {
+pub(super) fn write_all<'a>(
+    rpcs: impl Iterator<Item = &'a RpcMetrics>,
+    text: &mut String,
+) -> fmt::Result {
     let rpcs: Vec<&RpcMetrics> = rpcs.filter(|rpc| rpc.calls_started() > 0).collect();
-    write_head(text, "grpc_server_started_total", "counter", "Total number of RPCs started on the server.")?;
+    write_head(
+        text,
+        "grpc_server_started_total",
+        "counter",
+        "Total number of RPCs started on the server.",
+    )?;
     for rpc in &rpcs {
         let started = rpc.started.load(Ordering::Relaxed);
-        writeln!(text, "grpc_server_started_total{{{}}} {started}", rpc.labels())?;
+        writeln!(
+            text,
+            "grpc_server_started_total{{{}}} {started}",
+            rpc.labels()
+        )?;
     }
     let help = "Total number of RPCs completed on the server, regardless of success or failure.";
     write_head(text, "grpc_server_handled_total", "counter", help)?;
@@ -175,7 +207,11 @@ pub(super) fn write_all<'a>(rpcs: impl Iterator<Item = &'a RpcMetrics>, text: &m
         for (code, ended) in CODES.iter().zip(&rpc.ended) {
             let ended = ended.load(Ordering::Relaxed);
             if ended > 0 || *code == "OK" {
-                writeln!(text, "grpc_server_handled_total{{grpc_code=\"{code}\",{}}} {ended}", rpc.labels())?;
+                writeln!(
+                    text,
+                    "grpc_server_handled_total{{grpc_code=\"{code}\",{}}} {ended}",
+                    rpc.labels()
+                )?;
             }
         }
     }
@@ -190,7 +226,13 @@ mod tests {
 
     #[test]
     fn each_status_code_is_listed_at_its_number() {
-        for (number, code) in [(0, "OK"), (1, "Canceled"), (5, "NotFound"), (13, "Internal"), (16, "Unauthenticated")] {
+        for (number, code) in [
+            (0, "OK"),
+            (1, "Canceled"),
+            (5, "NotFound"),
+            (13, "Internal"),
+            (16, "Unauthenticated"),
+        ] {
             assert_eq!(CODES[number], code);
         }
     }

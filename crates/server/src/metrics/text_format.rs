@@ -8,7 +8,13 @@ pub(super) fn write_head(text: &mut String, name: &str, kind: &str, help: &str) 
 }
 
 /// Writes a gauge or counter without labels.
-pub(super) fn write_single<V>(text: &mut String, name: &str, kind: &str, help: &str, value: V) -> fmt::Result
+pub(super) fn write_single<V>(
+    text: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    value: V,
+) -> fmt::Result
 where
     V: fmt::Display,
 {
@@ -26,5 +32,7 @@ pub(super) fn write_labelled(
     values: &[(&str, u64)],
 ) -> fmt::Result {
     write_head(text, name, kind, help)?;
-    values.iter().try_for_each(|(label_value, value)| writeln!(text, "{name}{{{label}=\"{label_value}\"}} {value}"))
+    values.iter().try_for_each(|(label_value, value)| {
+        writeln!(text, "{name}{{{label}=\"{label_value}\"}} {value}")
+    })
 }

@@ -25,7 +25,10 @@ impl BoxedService {
     where
         A: Future<Output = ()> + Send + 'static,
     {
-        Self { name, answer: Box::new(move |request, response| Box::pin(answer(request, response))) }
+        Self {
+            name,
+            answer: Box::new(move |request, response| Box::pin(answer(request, response))),
+        }
     }
 
     /// The full name of the service.

@@ -56,10 +56,17 @@ pub(crate) fn answer(
     request: Request<RecvStream>,
     mut response: ResponseStream,
 ) -> impl Future<Output = ()> + use<> {
-    let deadline = request.headers().get("grpc-timeout").and_then(|value| timeout(value.to_str().ok()?));
+    let deadline = request
+        .headers()
+        .get("grpc-timeout")
+        .and_then(|value| timeout(value.to_str().ok()?));
     let call = CallRecord::begin(peer, rpc, deadline);
     // At this level, each call logs lines.
-    let span = if tracing::enabled!(Level::DEBUG) { call.call.span() } else { Span::none() };
+    let span = if tracing::enabled!(Level::DEBUG) {
+        call.call.span()
+    } else {
+        Span::none()
+    };
     let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let mut body = request.into_body();
@@ -88,7 +95,11 @@ pub(crate) fn answer(
 async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
     poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
-        let defect = |_| Poll::Ready(Err(Status::internal("a defect in csi-proxy stopped the call; see the log")));
+        let defect = |_| {
+            Poll::Ready(Err(Status::internal(
+                "a defect in csi-proxy stopped the call; see the log",
+            )))
+        };
         polled.unwrap_or_else(defect)
     })
     .await
@@ -151,35 +162,60 @@ impl CallRecord {
     }
 
     /// Waits for the request, and runs its operation.
-    async fn outcome(&self, body: &mut RecvStream, encoding: Result<(), Status>) -> Result<(Bytes, CallGuard), Status> {
-        let Peer { connection, state, .. } = &*self.peer;
+    async fn outcome(
+        &self,
+        body: &mut RecvStream,
+        encoding: Result<(), Status>,
+    ) -> Result<(Bytes, CallGuard), Status> {
+        let Peer {
+            connection, state, ..
+        } = &*self.peer;
         let in_flight = connection.begin_call()?;
         let message = {
             let mut answer = pin!(async {
                 let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
                 encoding?;
-                catch_panics((self.rpc.handler.answer)(state, &in_flight, self.call, body)).await
+                catch_panics((self.rpc.handler.answer)(
+                    state, &in_flight, self.call, body,
+                ))
+                .await
             });
-            match self.deadline.and_then(|time| Some((time, self.began.checked_add(time)?))) {
+            match self
+                .deadline
+                .and_then(|time| Some((time, self.began.checked_add(time)?)))
+            {
                 None => answer.await,
-                Some((time, deadline)) => {
-                    ready_by(deadline, answer.as_mut()).await.unwrap_or_else(|| Err(self.deadline_exceeded(time)))
-                }
+                Some((time, deadline)) => ready_by(deadline, answer.as_mut())
+                    .await
+                    .unwrap_or_else(|| Err(self.deadline_exceeded(time))),
             }
         }?;
         let memory = state.request_bodies.reserve_response(message.len())?;
-        Ok((message, CallGuard { _in_flight: in_flight, _memory: memory }))
+        Ok((
+            message,
+            CallGuard {
+                _in_flight: in_flight,
+                _memory: memory,
+            },
+        ))
     }
 
     /// Returns the status of a call whose deadline has passed. It names the object if the call
     /// still has a slot, and so a request of the executor.
     fn deadline_exceeded(&self, time: Duration) -> Status {
         let description = self.peer.state.executor.description(self.call.number);
-        let object = description.map(|description| format!("cannot {description}: ")).unwrap_or_default();
-        let change =
-            if self.rpc.handler.is_query { "" } else { "; an operation that has begun to make changes continues" };
+        let object = description
+            .map(|description| format!("cannot {description}: "))
+            .unwrap_or_default();
+        let change = if self.rpc.handler.is_query {
+            ""
+        } else {
+            "; an operation that has begun to make changes continues"
+        };
         // grpc-go sends the remaining time, such as 1.999996 s.
-        Status::deadline_exceeded(format!("{object}the caller's deadline of {time:.1?} has passed{change}"))
+        Status::deadline_exceeded(format!(
+            "{object}the caller's deadline of {time:.1?} has passed{change}"
+        ))
     }
 
     /// Returns the status of a call that has no caller any more.
@@ -188,7 +224,10 @@ impl CallRecord {
             return Status::unavailable("csi-proxy stopped before the call ended");
         }
         let passed = self.began.elapsed();
-        match self.deadline.filter(|time| passed + EARLY.min(*time / 4) >= *time) {
+        match self
+            .deadline
+            .filter(|time| passed + EARLY.min(*time / 4) >= *time)
+        {
             Some(time) => self.deadline_exceeded(time),
             None => Status::cancelled("the caller cancelled the call"),
         }
@@ -196,7 +235,10 @@ impl CallRecord {
 
     /// Counts and logs the outcome. Returns the message of the response, or the headers of a
     /// response without a message.
-    fn end(mut self, outcome: Result<(Bytes, CallGuard), Status>) -> Result<(Bytes, CallGuard), HeaderMap> {
+    fn end(
+        mut self,
+        outcome: Result<(Bytes, CallGuard), Status>,
+    ) -> Result<(Bytes, CallGuard), HeaderMap> {
         self.has_ended = true;
         match outcome {
             Ok(response) => {
@@ -224,7 +266,12 @@ impl CallRecord {
             self.rpc.metrics.was_answered();
             tracing::debug!(?code, seconds = duration.as_secs_f64(), "{message}");
         } else {
-            self.peer.state.failures.add(self.call.label, self.call.number, code_name(code), message);
+            self.peer.state.failures.add(
+                self.call.label,
+                self.call.number,
+                code_name(code),
+                message,
+            );
             self.call.span().in_scope(|| log_failure(status, duration));
         }
     }
@@ -243,7 +290,9 @@ impl Drop for CallRecord {
 fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
-        Code::Internal | Code::Unknown | Code::DataLoss => tracing::error!(?code, seconds, "{message}"),
+        Code::Internal | Code::Unknown | Code::DataLoss => {
+            tracing::error!(?code, seconds, "{message}")
+        }
         // An invalid request says nothing about the node.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
             tracing::info!(?code, seconds, "{message}");
@@ -281,7 +330,10 @@ mod tests {
         });
         let status = catch_panics(handler).await.expect_err("it panicked");
         assert_eq!(status.code(), Code::Internal);
-        assert_eq!(status.message(), "a defect in csi-proxy stopped the call; see the log");
+        assert_eq!(
+            status.message(),
+            "a defect in csi-proxy stopped the call; see the log"
+        );
     }
 
     /// Records the statement of each line.
@@ -297,16 +349,25 @@ mod tests {
     #[test]
     fn a_flood_of_other_failures_leaves_out_no_refusal_and_no_defect() {
         let statements = Statements::default();
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(statements.clone()), || {
-            for code in
-                [Code::PermissionDenied, Code::Internal, Code::NotFound, Code::InvalidArgument, Code::Unavailable]
-            {
-                log_failure(&Status::new(code, "a reason"), Duration::ZERO);
-            }
-        });
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(statements.clone()),
+            || {
+                for code in [
+                    Code::PermissionDenied,
+                    Code::Internal,
+                    Code::NotFound,
+                    Code::InvalidArgument,
+                    Code::Unavailable,
+                ] {
+                    log_failure(&Status::new(code, "a reason"), Duration::ZERO);
+                }
+            },
+        );
         let statements = statements.0.lock().unwrap();
         assert_eq!(statements.len(), 5);
-        assert!(!statements[1..].contains(&statements[0]) && !statements[2..].contains(&statements[1]));
+        assert!(
+            !statements[1..].contains(&statements[0]) && !statements[2..].contains(&statements[1])
+        );
     }
 
     #[test]

@@ -51,10 +51,14 @@ pub(crate) fn secret(text: String, what: &str) -> OperationResult<Secret> {
 
 fn check(text: &str, what: &str) -> OperationResult<()> {
     if text.len() > MAX_TEXT {
-        return Err(OperationError::invalid(format!("{what} is longer than {MAX_TEXT} bytes")));
+        return Err(OperationError::invalid(format!(
+            "{what} is longer than {MAX_TEXT} bytes"
+        )));
     }
     if text.contains('\0') {
-        return Err(OperationError::invalid(format!("{what} has a NUL character")));
+        return Err(OperationError::invalid(format!(
+            "{what} has a NUL character"
+        )));
     }
     Ok(())
 }

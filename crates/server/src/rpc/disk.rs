@@ -5,8 +5,8 @@ use std::num::TryFromIntError;
 
 use api::disk::{v1, v1alpha1, v1beta1, v1beta2};
 use storage_ops::{
-    Config, DiskIds, DiskLocation, DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds,
-    ListDiskLocations, OperationResult, PartitionDisk, Rescan, SetDiskState,
+    Config, DiskIds, DiskLocation, DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats,
+    ListDiskIds, ListDiskLocations, OperationResult, PartitionDisk, Rescan, SetDiskState,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
@@ -20,20 +20,37 @@ impl IntoOperation for v1::ListDiskLocationsRequest {
 }
 
 fn location(location: DiskLocation) -> v1::DiskLocation {
-    let DiskLocation { adapter, bus, target, lun, .. } = location;
-    v1::DiskLocation { adapter, bus, target, lunid: lun }
+    let DiskLocation {
+        adapter,
+        bus,
+        target,
+        lun,
+        ..
+    } = location;
+    v1::DiskLocation {
+        adapter,
+        bus,
+        target,
+        lunid: lun,
+    }
 }
 
 impl IntoResponse<v1::ListDiskLocationsResponse> for BTreeMap<DiskNumber, DiskLocation> {
     fn into_response(self) -> Result<v1::ListDiskLocationsResponse, TryFromIntError> {
-        let disk_locations = self.into_iter().map(|(disk, at)| (disk.0, location(at))).collect();
+        let disk_locations = self
+            .into_iter()
+            .map(|(disk, at)| (disk.0, location(at)))
+            .collect();
         Ok(v1::ListDiskLocationsResponse { disk_locations })
     }
 }
 
 impl IntoResponse<v1beta2::ListDiskLocationsResponse> for BTreeMap<DiskNumber, DiskLocation> {
     fn into_response(self) -> Result<v1beta2::ListDiskLocationsResponse, TryFromIntError> {
-        let disk_locations = self.into_iter().map(|(disk, at)| (disk.0.to_string(), location(at))).collect();
+        let disk_locations = self
+            .into_iter()
+            .map(|(disk, at)| (disk.0.to_string(), location(at)))
+            .collect();
         Ok(v1beta2::ListDiskLocationsResponse { disk_locations })
     }
 }
@@ -48,8 +65,16 @@ impl IntoOperation for v1::ListDiskIDsRequest {
 
 impl IntoResponse<v1::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds> {
     fn into_response(self) -> Result<v1::ListDiskIDsResponse, TryFromIntError> {
-        let ids = |DiskIds { page83, serial, .. }| v1::DiskIDs { page83, serial_number: serial };
-        Ok(v1::ListDiskIDsResponse { disk_ids: self.into_iter().map(|(disk, found)| (disk.0, ids(found))).collect() })
+        let ids = |DiskIds { page83, serial, .. }| v1::DiskIDs {
+            page83,
+            serial_number: serial,
+        };
+        Ok(v1::ListDiskIDsResponse {
+            disk_ids: self
+                .into_iter()
+                .map(|(disk, found)| (disk.0, ids(found)))
+                .collect(),
+        })
     }
 }
 
@@ -57,9 +82,15 @@ impl IntoResponse<v1beta2::ListDiskIDsResponse> for BTreeMap<DiskNumber, DiskIds
     fn into_response(self) -> Result<v1beta2::ListDiskIDsResponse, TryFromIntError> {
         // Exactly these two keys: clients would take a third one for an identifier.
         let ids = |DiskIds { page83, serial, .. }| v1beta2::DiskIDs {
-            identifiers: BTreeMap::from([("page83".to_owned(), page83), ("serialNumber".to_owned(), serial)]),
+            identifiers: BTreeMap::from([
+                ("page83".to_owned(), page83),
+                ("serialNumber".to_owned(), serial),
+            ]),
         };
-        let disk_ids = self.into_iter().map(|(disk, found)| (disk.0.to_string(), ids(found))).collect();
+        let disk_ids = self
+            .into_iter()
+            .map(|(disk, found)| (disk.0.to_string(), ids(found)))
+            .collect();
         Ok(v1beta2::ListDiskIDsResponse { disk_ids })
     }
 }
@@ -68,7 +99,9 @@ impl IntoOperation for v1::PartitionDiskRequest {
     type Operation = PartitionDisk;
 
     fn operation(self, _: &Config) -> OperationResult<PartitionDisk> {
-        Ok(PartitionDisk { disk: DiskNumber(self.disk_number) })
+        Ok(PartitionDisk {
+            disk: DiskNumber(self.disk_number),
+        })
     }
 }
 
@@ -76,7 +109,9 @@ impl IntoOperation for v1beta2::PartitionDiskRequest {
     type Operation = PartitionDisk;
 
     fn operation(self, _: &Config) -> OperationResult<PartitionDisk> {
-        Ok(PartitionDisk { disk: DiskNumber::parse(&self.disk_id)? })
+        Ok(PartitionDisk {
+            disk: DiskNumber::parse(&self.disk_id)?,
+        })
     }
 }
 
@@ -92,7 +127,9 @@ impl IntoOperation for v1::GetDiskStatsRequest {
     type Operation = GetDiskStats;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskStats> {
-        Ok(GetDiskStats { disk: DiskNumber(self.disk_number) })
+        Ok(GetDiskStats {
+            disk: DiskNumber(self.disk_number),
+        })
     }
 }
 
@@ -100,19 +137,25 @@ impl IntoOperation for v1beta1::DiskStatsRequest {
     type Operation = GetDiskStats;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskStats> {
-        Ok(GetDiskStats { disk: DiskNumber::parse(&self.disk_id)? })
+        Ok(GetDiskStats {
+            disk: DiskNumber::parse(&self.disk_id)?,
+        })
     }
 }
 
 impl IntoResponse<v1::GetDiskStatsResponse> for u64 {
     fn into_response(self) -> Result<v1::GetDiskStatsResponse, TryFromIntError> {
-        Ok(v1::GetDiskStatsResponse { total_bytes: self.try_into()? })
+        Ok(v1::GetDiskStatsResponse {
+            total_bytes: self.try_into()?,
+        })
     }
 }
 
 impl IntoResponse<v1beta1::DiskStatsResponse> for u64 {
     fn into_response(self) -> Result<v1beta1::DiskStatsResponse, TryFromIntError> {
-        Ok(v1beta1::DiskStatsResponse { disk_size: self.try_into()? })
+        Ok(v1beta1::DiskStatsResponse {
+            disk_size: self.try_into()?,
+        })
     }
 }
 
@@ -120,7 +163,10 @@ impl IntoOperation for v1::SetDiskStateRequest {
     type Operation = SetDiskState;
 
     fn operation(self, _: &Config) -> OperationResult<SetDiskState> {
-        Ok(SetDiskState { disk: DiskNumber(self.disk_number), online: self.is_online })
+        Ok(SetDiskState {
+            disk: DiskNumber(self.disk_number),
+            online: self.is_online,
+        })
     }
 }
 
@@ -128,7 +174,10 @@ impl IntoOperation for v1beta2::SetAttachStateRequest {
     type Operation = SetDiskState;
 
     fn operation(self, _: &Config) -> OperationResult<SetDiskState> {
-        Ok(SetDiskState { disk: DiskNumber::parse(&self.disk_id)?, online: self.is_online })
+        Ok(SetDiskState {
+            disk: DiskNumber::parse(&self.disk_id)?,
+            online: self.is_online,
+        })
     }
 }
 
@@ -136,7 +185,9 @@ impl IntoOperation for v1::GetDiskStateRequest {
     type Operation = GetDiskState;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskState> {
-        Ok(GetDiskState { disk: DiskNumber(self.disk_number) })
+        Ok(GetDiskState {
+            disk: DiskNumber(self.disk_number),
+        })
     }
 }
 
@@ -144,7 +195,9 @@ impl IntoOperation for v1beta2::GetAttachStateRequest {
     type Operation = GetDiskState;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskState> {
-        Ok(GetDiskState { disk: DiskNumber::parse(&self.disk_id)? })
+        Ok(GetDiskState {
+            disk: DiskNumber::parse(&self.disk_id)?,
+        })
     }
 }
 
@@ -164,12 +217,16 @@ impl IntoOperation for v1alpha1::GetDiskNumberByNameRequest {
     type Operation = GetDiskNumberByName;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberByName> {
-        Ok(GetDiskNumberByName { name: convert::text(self.disk_name, "disk_name")? })
+        Ok(GetDiskNumberByName {
+            name: convert::text(self.disk_name, "disk_name")?,
+        })
     }
 }
 
 impl IntoResponse<v1alpha1::GetDiskNumberByNameResponse> for DiskNumber {
     fn into_response(self) -> Result<v1alpha1::GetDiskNumberByNameResponse, TryFromIntError> {
-        Ok(v1alpha1::GetDiskNumberByNameResponse { disk_number: self.0.to_string() })
+        Ok(v1alpha1::GetDiskNumberByNameResponse {
+            disk_number: self.0.to_string(),
+        })
     }
 }

@@ -18,9 +18,18 @@ impl EndpointSpec {
     /// Returns the endpoints of all versions of `groups` and, if `groupless`, one endpoint for each
     /// version that one of these groups has.
     pub fn of(groups: &[Group], groupless: bool) -> Vec<Self> {
-        let rows = || GROUP_VERSIONS.iter().filter(|row| groups.contains(&row.group));
-        let versions: BTreeSet<_> = rows().filter(|_| groupless).map(|row| row.version).collect();
-        let versions = versions.into_iter().map(|version| Self::Groupless(version, groups.to_vec()));
+        let rows = || {
+            GROUP_VERSIONS
+                .iter()
+                .filter(|row| groups.contains(&row.group))
+        };
+        let versions: BTreeSet<_> = rows()
+            .filter(|_| groupless)
+            .map(|row| row.version)
+            .collect();
+        let versions = versions
+            .into_iter()
+            .map(|version| Self::Groupless(version, groups.to_vec()));
         rows().map(Self::GroupVersion).chain(versions).collect()
     }
 
@@ -39,9 +48,14 @@ impl EndpointSpec {
 
     /// Returns the rows of [`GROUP_VERSIONS`] that the endpoint serves, with their indexes.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &'static GroupVersion)> {
-        GROUP_VERSIONS.iter().enumerate().filter(move |(_, row)| match self {
-            Self::GroupVersion(one) => row.pipe() == one.pipe(),
-            Self::Groupless(version, groups) => row.version == *version && groups.contains(&row.group),
-        })
+        GROUP_VERSIONS
+            .iter()
+            .enumerate()
+            .filter(move |(_, row)| match self {
+                Self::GroupVersion(one) => row.pipe() == one.pipe(),
+                Self::Groupless(version, groups) => {
+                    row.version == *version && groups.contains(&row.group)
+                }
+            })
     }
 }

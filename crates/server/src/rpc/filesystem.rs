@@ -4,8 +4,8 @@ use std::num::TryFromIntError;
 
 use api::filesystem::{v1, v1beta1, v2alpha1};
 use storage_ops::{
-    Config, CreateSymlink, HostPath, IsSymlink, Mkdir, OperationError, OperationResult, PathContext, PathExists, Rmdir,
-    RmdirContents,
+    Config, CreateSymlink, HostPath, IsSymlink, Mkdir, OperationError, OperationResult,
+    PathContext, PathExists, Rmdir, RmdirContents,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
@@ -15,7 +15,9 @@ fn context(number: i32) -> OperationResult<Option<PathContext>> {
     match v1beta1::PathContext::try_from(number) {
         Ok(v1beta1::PathContext::Plugin) => Ok(Some(PathContext::Plugin)),
         Ok(v1beta1::PathContext::Pod) => Ok(Some(PathContext::Pod)),
-        Err(_) => Err(OperationError::invalid(format!("context {number} is unknown; use PLUGIN (0) or POD (1)"))),
+        Err(_) => Err(OperationError::invalid(format!(
+            "context {number} is unknown; use PLUGIN (0) or POD (1)"
+        ))),
     }
 }
 
@@ -23,7 +25,10 @@ impl IntoOperation for v1::PathExistsRequest {
     type Operation = PathExists;
 
     fn operation(self, _: &Config) -> OperationResult<PathExists> {
-        Ok(PathExists { path: HostPath::parse(&self.path)?, context: None })
+        Ok(PathExists {
+            path: HostPath::parse(&self.path)?,
+            context: None,
+        })
     }
 }
 
@@ -31,7 +36,10 @@ impl IntoOperation for v1beta1::PathExistsRequest {
     type Operation = PathExists;
 
     fn operation(self, _: &Config) -> OperationResult<PathExists> {
-        Ok(PathExists { path: HostPath::parse(&self.path)?, context: context(self.context)? })
+        Ok(PathExists {
+            path: HostPath::parse(&self.path)?,
+            context: context(self.context)?,
+        })
     }
 }
 
@@ -43,7 +51,10 @@ impl IntoResponse<v1::PathExistsResponse> for bool {
 
 impl IntoResponse<v1beta1::PathExistsResponse> for bool {
     fn into_response(self) -> Result<v1beta1::PathExistsResponse, TryFromIntError> {
-        Ok(v1beta1::PathExistsResponse { error: String::new(), exists: self })
+        Ok(v1beta1::PathExistsResponse {
+            error: String::new(),
+            exists: self,
+        })
     }
 }
 
@@ -51,7 +62,10 @@ impl IntoOperation for v1::MkdirRequest {
     type Operation = Mkdir;
 
     fn operation(self, _: &Config) -> OperationResult<Mkdir> {
-        Ok(Mkdir { path: HostPath::parse(&self.path)?, context: None })
+        Ok(Mkdir {
+            path: HostPath::parse(&self.path)?,
+            context: None,
+        })
     }
 }
 
@@ -59,7 +73,10 @@ impl IntoOperation for v1beta1::MkdirRequest {
     type Operation = Mkdir;
 
     fn operation(self, _: &Config) -> OperationResult<Mkdir> {
-        Ok(Mkdir { path: HostPath::parse(&self.path)?, context: context(self.context)? })
+        Ok(Mkdir {
+            path: HostPath::parse(&self.path)?,
+            context: context(self.context)?,
+        })
     }
 }
 
@@ -67,7 +84,11 @@ impl IntoOperation for v1::RmdirRequest {
     type Operation = Rmdir;
 
     fn operation(self, _: &Config) -> OperationResult<Rmdir> {
-        Ok(Rmdir { path: HostPath::parse(&self.path)?, context: None, force: self.force })
+        Ok(Rmdir {
+            path: HostPath::parse(&self.path)?,
+            context: None,
+            force: self.force,
+        })
     }
 }
 
@@ -75,7 +96,11 @@ impl IntoOperation for v1beta1::RmdirRequest {
     type Operation = Rmdir;
 
     fn operation(self, _: &Config) -> OperationResult<Rmdir> {
-        Ok(Rmdir { path: HostPath::parse(&self.path)?, context: context(self.context)?, force: self.force })
+        Ok(Rmdir {
+            path: HostPath::parse(&self.path)?,
+            context: context(self.context)?,
+            force: self.force,
+        })
     }
 }
 
@@ -83,7 +108,9 @@ impl IntoOperation for v2alpha1::RmdirContentsRequest {
     type Operation = RmdirContents;
 
     fn operation(self, _: &Config) -> OperationResult<RmdirContents> {
-        Ok(RmdirContents { path: HostPath::parse(&self.path)? })
+        Ok(RmdirContents {
+            path: HostPath::parse(&self.path)?,
+        })
     }
 }
 
@@ -91,7 +118,10 @@ impl IntoOperation for v1::CreateSymlinkRequest {
     type Operation = CreateSymlink;
 
     fn operation(self, _: &Config) -> OperationResult<CreateSymlink> {
-        let (source, target) = (HostPath::parse(&self.source_path)?, HostPath::parse(&self.target_path)?);
+        let (source, target) = (
+            HostPath::parse(&self.source_path)?,
+            HostPath::parse(&self.target_path)?,
+        );
         Ok(CreateSymlink { source, target })
     }
 }
@@ -100,7 +130,10 @@ impl IntoOperation for v1beta1::LinkPathRequest {
     type Operation = CreateSymlink;
 
     fn operation(self, _: &Config) -> OperationResult<CreateSymlink> {
-        let (source, target) = (HostPath::parse(&self.source_path)?, HostPath::parse(&self.target_path)?);
+        let (source, target) = (
+            HostPath::parse(&self.source_path)?,
+            HostPath::parse(&self.target_path)?,
+        );
         Ok(CreateSymlink { source, target })
     }
 }
@@ -109,7 +142,9 @@ impl IntoOperation for v1::IsSymlinkRequest {
     type Operation = IsSymlink;
 
     fn operation(self, config: &Config) -> OperationResult<IsSymlink> {
-        Ok(IsSymlink { path: convert::loose(&self.path, config)? })
+        Ok(IsSymlink {
+            path: convert::loose(&self.path, config)?,
+        })
     }
 }
 
@@ -117,7 +152,9 @@ impl IntoOperation for v1beta1::IsMountPointRequest {
     type Operation = IsSymlink;
 
     fn operation(self, config: &Config) -> OperationResult<IsSymlink> {
-        Ok(IsSymlink { path: convert::loose(&self.path, config)? })
+        Ok(IsSymlink {
+            path: convert::loose(&self.path, config)?,
+        })
     }
 }
 
@@ -129,6 +166,9 @@ impl IntoResponse<v1::IsSymlinkResponse> for bool {
 
 impl IntoResponse<v1beta1::IsMountPointResponse> for bool {
     fn into_response(self) -> Result<v1beta1::IsMountPointResponse, TryFromIntError> {
-        Ok(v1beta1::IsMountPointResponse { error: String::new(), is_mount_point: self })
+        Ok(v1beta1::IsMountPointResponse {
+            error: String::new(),
+            is_mount_point: self,
+        })
     }
 }

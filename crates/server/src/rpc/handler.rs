@@ -21,7 +21,8 @@ use crate::server_state::ServerState;
 pub(crate) type Outcome = Result<Bytes, Status>;
 
 /// Answers a call, given the body of its request.
-pub(crate) type Handler = for<'a> fn(&'a ServerState, &'a InFlightCall, Call, Bytes) -> HandlerFuture<'a>;
+pub(crate) type Handler =
+    for<'a> fn(&'a ServerState, &'a InFlightCall, Call, Bytes) -> HandlerFuture<'a>;
 
 pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
@@ -53,11 +54,22 @@ where
             tracing::debug!("the call began");
         }
         // After the conversion, so that a request that can never succeed fails at once.
-        let _slot = in_flight.slot(|| WaitingCall { call, object: operation.describe() }).await?;
-        let output = state.executor.run_for(call, operation).await.map_err(|error| status(&error))?;
+        let _slot = in_flight
+            .slot(|| WaitingCall {
+                call,
+                object: operation.describe(),
+            })
+            .await?;
+        let output = state
+            .executor
+            .run_for(call, operation)
+            .await
+            .map_err(|error| status(&error))?;
         let response = output.into_response();
         let response = response.map_err(|_| {
-            Status::internal(format!("a number in the result of {name} exceeds the range of its field"))
+            Status::internal(format!(
+                "a number in the result of {name} exceeds the range of its field"
+            ))
         })?;
         message::encode(&response)
     })
@@ -79,7 +91,10 @@ impl RpcHandler {
         M: Message,
         <Q::Operation as Operation>::Output: IntoResponse<M>,
     {
-        Self { answer: handle::<Q, M>, is_query: matches!(Q::Operation::COALESCE, Coalesce::Never) }
+        Self {
+            answer: handle::<Q, M>,
+            is_query: matches!(Q::Operation::COALESCE, Coalesce::Never),
+        }
     }
 }
 
@@ -119,8 +134,13 @@ mod tests {
             (Kind::Internal, Code::Internal, false),
         ] {
             assert_eq!(Code::from_i32(kind.grpc_code()), expected);
-            let means_so =
-                [Code::Cancelled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted, Code::ResourceExhausted];
+            let means_so = [
+                Code::Cancelled,
+                Code::DeadlineExceeded,
+                Code::Unavailable,
+                Code::Aborted,
+                Code::ResourceExhausted,
+            ];
             assert_eq!(means_so.contains(&expected), may_still_run, "{kind:?}");
         }
     }

@@ -31,30 +31,52 @@ const SERVING: HealthCheckResponse = HealthCheckResponse { status: 1 };
 const NOT_SERVING: HealthCheckResponse = HealthCheckResponse { status: 2 };
 
 /// Answers a request of the service.
-pub(crate) async fn answer(peer: Arc<Peer>, request: Request<RecvStream>, mut response: ResponseStream) {
+pub(crate) async fn answer(
+    peer: Arc<Peer>,
+    request: Request<RecvStream>,
+    mut response: ResponseStream,
+) {
     if let Err(status) = try_answer(&peer, request, &mut response).await {
         response.send_headers(message::failure(&status), true);
     }
 }
 
-async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut ResponseStream) -> Result<(), Status> {
+async fn try_answer(
+    peer: &Peer,
+    request: Request<RecvStream>,
+    response: &mut ResponseStream,
+) -> Result<(), Status> {
     let mut phase = peer.phase.clone();
-    match request.uri().path().strip_prefix('/').and_then(|path| path.strip_prefix(NAME)) {
+    match request
+        .uri()
+        .path()
+        .strip_prefix('/')
+        .and_then(|path| path.strip_prefix(NAME))
+    {
         Some("/Check") => {
             let in_flight = peer.connection.begin_call()?;
             read(peer, request).await?;
-            let health = if *phase.borrow() == Phase::Serving { SERVING } else { NOT_SERVING };
-            let guard = CallGuard { _in_flight: in_flight, _memory: None };
+            let health = if *phase.borrow() == Phase::Serving {
+                SERVING
+            } else {
+                NOT_SERVING
+            };
+            let guard = CallGuard {
+                _in_flight: in_flight,
+                _memory: None,
+            };
             message::send(message::encode(&health)?, guard, response);
         }
         Some("/Watch") => {
             // A watch lasts until its client cancels it, so it must not protect its connection from
             // eviction.
             let watch = peer.state.begin_health_watch();
-            let _watch =
-                watch.ok_or_else(|| Status::unavailable("too many watches of the health service; use Check"))?;
+            let _watch = watch.ok_or_else(|| {
+                Status::unavailable("too many watches of the health service; use Check")
+            })?;
             read(peer, request).await?;
-            let (serving, not_serving) = (message::encode(&SERVING)?, message::encode(&NOT_SERVING)?);
+            let (serving, not_serving) =
+                (message::encode(&SERVING)?, message::encode(&NOT_SERVING)?);
             response.send_headers(message::headers(), false);
             response.send(serving);
             tokio::select! {
@@ -72,7 +94,11 @@ async fn try_answer(peer: &Peer, request: Request<RecvStream>, response: &mut Re
 /// Reads a request, and checks that the endpoint has the service that it names.
 async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
     message::check_encoding(request.headers())?;
-    let (body, _reservation) = peer.state.request_bodies.read(&mut request.into_body(), Instant::now()).await?;
+    let (body, _reservation) = peer
+        .state
+        .request_bodies
+        .read(&mut request.into_body(), Instant::now())
+        .await?;
     let HealthCheckRequest { service } = message::decode(body)?;
     if service.is_empty() || peer.router.serves(&service) {
         return Ok(());

@@ -4,9 +4,9 @@ use std::num::TryFromIntError;
 
 use api::iscsi::v1alpha2;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, DiskNumber,
-    GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult, RemoveTargetPortal, SetMutualChapSecret,
-    TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
+    DiskNumber, GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult,
+    RemoveTargetPortal, SetMutualChapSecret, TargetPortal,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
@@ -31,7 +31,9 @@ impl IntoOperation for v1alpha2::AddTargetPortalRequest {
     type Operation = AddTargetPortal;
 
     fn operation(self, _: &Config) -> OperationResult<AddTargetPortal> {
-        Ok(AddTargetPortal { portal: portal(self.target_portal)? })
+        Ok(AddTargetPortal {
+            portal: portal(self.target_portal)?,
+        })
     }
 }
 
@@ -39,7 +41,9 @@ impl IntoOperation for v1alpha2::DiscoverTargetPortalRequest {
     type Operation = DiscoverTargetPortal;
 
     fn operation(self, _: &Config) -> OperationResult<DiscoverTargetPortal> {
-        Ok(DiscoverTargetPortal { portal: portal(self.target_portal)? })
+        Ok(DiscoverTargetPortal {
+            portal: portal(self.target_portal)?,
+        })
     }
 }
 
@@ -53,7 +57,9 @@ impl IntoOperation for v1alpha2::RemoveTargetPortalRequest {
     type Operation = RemoveTargetPortal;
 
     fn operation(self, _: &Config) -> OperationResult<RemoveTargetPortal> {
-        Ok(RemoveTargetPortal { portal: portal(self.target_portal)? })
+        Ok(RemoveTargetPortal {
+            portal: portal(self.target_portal)?,
+        })
     }
 }
 
@@ -71,7 +77,9 @@ impl IntoResponse<v1alpha2::ListTargetPortalsResponse> for Vec<TargetPortal> {
             target_address: address,
             target_port: u32::from(port),
         };
-        Ok(v1alpha2::ListTargetPortalsResponse { target_portals: self.into_iter().map(message).collect() })
+        Ok(v1alpha2::ListTargetPortalsResponse {
+            target_portals: self.into_iter().map(message).collect(),
+        })
     }
 }
 
@@ -83,7 +91,13 @@ impl IntoOperation for v1alpha2::ConnectTargetRequest {
         let (portal, iqn) = (portal(self.target_portal)?, Iqn::parse(&self.iqn)?);
         let authentication = authentication(self.auth_type)?;
         let username = convert::text(self.chap_username, "the CHAP user name")?;
-        Ok(ConnectTarget { portal, iqn, authentication, username, secret })
+        Ok(ConnectTarget {
+            portal,
+            iqn,
+            authentication,
+            username,
+            secret,
+        })
     }
 }
 
@@ -91,7 +105,10 @@ impl IntoOperation for v1alpha2::DisconnectTargetRequest {
     type Operation = DisconnectTarget;
 
     fn operation(self, _: &Config) -> OperationResult<DisconnectTarget> {
-        Ok(DisconnectTarget { portal: portal(self.target_portal)?, iqn: Iqn::parse(&self.iqn)? })
+        Ok(DisconnectTarget {
+            portal: portal(self.target_portal)?,
+            iqn: Iqn::parse(&self.iqn)?,
+        })
     }
 }
 
@@ -99,13 +116,18 @@ impl IntoOperation for v1alpha2::GetTargetDisksRequest {
     type Operation = GetTargetDisks;
 
     fn operation(self, _: &Config) -> OperationResult<GetTargetDisks> {
-        Ok(GetTargetDisks { portal: portal(self.target_portal)?, iqn: Iqn::parse(&self.iqn)? })
+        Ok(GetTargetDisks {
+            portal: portal(self.target_portal)?,
+            iqn: Iqn::parse(&self.iqn)?,
+        })
     }
 }
 
 impl IntoResponse<v1alpha2::GetTargetDisksResponse> for Vec<DiskNumber> {
     fn into_response(self) -> Result<v1alpha2::GetTargetDisksResponse, TryFromIntError> {
-        Ok(v1alpha2::GetTargetDisksResponse { disk_ids: self.into_iter().map(|disk| disk.0.to_string()).collect() })
+        Ok(v1alpha2::GetTargetDisksResponse {
+            disk_ids: self.into_iter().map(|disk| disk.0.to_string()).collect(),
+        })
     }
 }
 
@@ -113,6 +135,8 @@ impl IntoOperation for v1alpha2::SetMutualChapSecretRequest {
     type Operation = SetMutualChapSecret;
 
     fn operation(self, _: &Config) -> OperationResult<SetMutualChapSecret> {
-        Ok(SetMutualChapSecret { secret: convert::secret(self.mutual_chap_secret, "the CHAP secret")? })
+        Ok(SetMutualChapSecret {
+            secret: convert::secret(self.mutual_chap_secret, "the CHAP secret")?,
+        })
     }
 }

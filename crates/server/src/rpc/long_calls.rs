@@ -17,8 +17,12 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The ages at which a call is reported. From the last age on, it is reported again each time that
 /// this much time has passed.
-const AGES: [Duration; 4] =
-    [Duration::from_secs(10), Duration::from_mins(1), Duration::from_mins(10), Duration::from_hours(1)];
+const AGES: [Duration; 4] = [
+    Duration::from_secs(10),
+    Duration::from_mins(1),
+    Duration::from_mins(10),
+    Duration::from_hours(1),
+];
 
 /// Maximum lines in one interval. Further calls are only counted.
 const MAX_LINES: usize = 10;
@@ -28,7 +32,10 @@ pub(crate) async fn report(state: &ServerState) {
     let mut reported = Reported::default();
     loop {
         sleep(INTERVAL).await;
-        reported.log(&state.executor.activity(), state.since_start(Instant::now()));
+        reported.log(
+            &state.executor.activity(),
+            state.since_start(Instant::now()),
+        );
     }
 }
 
@@ -39,19 +46,31 @@ struct Reported(HashMap<u64, u64>);
 impl Reported {
     /// Logs the calls of `activity` that have reached one of the [`AGES`].
     fn log(&mut self, activity: &Activity, now: Duration) {
-        let in_progress = activity.requests.iter().filter_map(|request| Some((request, request.call?)));
-        let ages: Vec<(&ActiveRequest, Call, u64)> =
-            in_progress.map(|(request, call)| (request, call, reports_by(now.saturating_sub(call.began)))).collect();
-        let mut due =
-            ages.iter().filter(|(_, call, reports)| self.0.get(&call.number).copied().unwrap_or(0) < *reports);
+        let in_progress = activity
+            .requests
+            .iter()
+            .filter_map(|request| Some((request, request.call?)));
+        let ages: Vec<(&ActiveRequest, Call, u64)> = in_progress
+            .map(|(request, call)| (request, call, reports_by(now.saturating_sub(call.began))))
+            .collect();
+        let mut due = ages
+            .iter()
+            .filter(|(_, call, reports)| self.0.get(&call.number).copied().unwrap_or(0) < *reports);
         for (request, call, _) in due.by_ref().take(MAX_LINES) {
             log_line(activity, request, call, now.saturating_sub(call.began));
         }
         let calls = due.count();
         if calls > 0 {
-            tracing::warn!(calls, "more calls are still in progress; /statusz lists them");
+            tracing::warn!(
+                calls,
+                "more calls are still in progress; /statusz lists them"
+            );
         }
-        self.0 = ages.iter().filter(|(_, _, reports)| *reports > 0).map(|(_, call, n)| (call.number, *n)).collect();
+        self.0 = ages
+            .iter()
+            .filter(|(_, _, reports)| *reports > 0)
+            .map(|(_, call, n)| (call.number, *n))
+            .collect();
     }
 }
 
@@ -64,7 +83,11 @@ fn reports_by(age: Duration) -> u64 {
 }
 
 fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Duration) {
-    let Call { number: id, label: rpc, .. } = *call;
+    let Call {
+        number: id,
+        label: rpc,
+        ..
+    } = *call;
     let (seconds, object, state) = (age.as_secs_f64(), &request.description, &request.state);
     let held_by = match state {
         RequestState::WaitingForLock(key) => activity.locks.iter().find(|lock| lock.key == *key),
@@ -91,55 +114,103 @@ mod tests {
     use super::*;
 
     fn request(number: u64, state: RequestState) -> ActiveRequest {
-        let call = Call { number, label: "/v1.Disk/PartitionDisk", client: ClientId(3), began: Duration::ZERO };
+        let call = Call {
+            number,
+            label: "/v1.Disk/PartitionDisk",
+            client: ClientId(3),
+            began: Duration::ZERO,
+        };
         let description = "partition disk 1".to_owned();
-        ActiveRequest { call: Some(call), operation: "PartitionDisk", description, has_caller: true, state }
+        ActiveRequest {
+            call: Some(call),
+            operation: "PartitionDisk",
+            description,
+            has_caller: true,
+            state,
+        }
     }
 
     fn activity(requests: Vec<ActiveRequest>) -> Activity {
-        let lock = LockUse { key: LockKey::Disk(DiskNumber(1)), held_by: vec![1], held_by_others: 0, waiting: vec![2] };
-        Activity { requests, pools: Vec::new(), locks: vec![lock] }
+        let lock = LockUse {
+            key: LockKey::Disk(DiskNumber(1)),
+            held_by: vec![1],
+            held_by_others: 0,
+            waiting: vec![2],
+        };
+        Activity {
+            requests,
+            pools: Vec::new(),
+            locks: vec![lock],
+        }
     }
 
     /// Returns the lines that `act` logs.
     fn lines(act: impl FnOnce()) -> Vec<String> {
         let log = tempfile::NamedTempFile::new().unwrap();
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(LevelFilter::INFO);
-        let subscriber = subscriber.with_writer(Arc::new(log.reopen().unwrap())).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(LevelFilter::INFO);
+        let subscriber = subscriber
+            .with_writer(Arc::new(log.reopen().unwrap()))
+            .finish();
         tracing::subscriber::with_default(subscriber, act);
-        fs::read_to_string(log.path()).unwrap().lines().map(str::to_owned).collect()
+        fs::read_to_string(log.path())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
     fn a_call_that_hangs_is_reported_with_what_it_waits_for_and_then_rarely() {
-        let (running, waiting) =
-            (RequestState::Running(PoolKind::Disks), RequestState::WaitingForLock(LockKey::Disk(DiskNumber(1))));
+        let (running, waiting) = (
+            RequestState::Running(PoolKind::Disks),
+            RequestState::WaitingForLock(LockKey::Disk(DiskNumber(1))),
+        );
         let activity = activity(vec![request(1, running), request(2, waiting)]);
         let mut reported = Reported::default();
         let mut at = |seconds: u64| lines(|| reported.log(&activity, Duration::from_secs(seconds)));
         assert!(at(9).is_empty());
         let first = at(12);
         assert_eq!(first.len(), 2, "{first:?}");
-        for part in
-            [" INFO ", "id=1 ", "rpc=\"/v1.Disk/PartitionDisk\"", "seconds=12", "partition disk 1", "state=running"]
-        {
+        for part in [
+            " INFO ",
+            "id=1 ",
+            "rpc=\"/v1.Disk/PartitionDisk\"",
+            "seconds=12",
+            "partition disk 1",
+            "state=running",
+        ] {
             assert!(first[0].contains(part), "{part} in {}", first[0]);
         }
         assert!(!first[0].contains("held_by"), "{}", first[0]);
-        assert!(first[1].contains("state=waiting for lock disk 1 held_by=[1]"), "{}", first[1]);
-        let counts: Vec<usize> =
-            [13, 50, 60, 599, 600, 3599, 3600, 7199, 7200, 7300, 10_800].map(|seconds| at(seconds).len()).into();
+        assert!(
+            first[1].contains("state=waiting for lock disk 1 held_by=[1]"),
+            "{}",
+            first[1]
+        );
+        let counts: Vec<usize> = [13, 50, 60, 599, 600, 3599, 3600, 7199, 7200, 7300, 10_800]
+            .map(|seconds| at(seconds).len())
+            .into();
         assert_eq!(counts, [0, 0, 2, 0, 2, 0, 2, 0, 2, 0, 2]);
         assert!(at(14_400)[0].contains(" WARN "));
     }
 
     #[test]
     fn of_many_calls_that_hang_some_are_reported_and_the_others_counted() {
-        let many = activity((0..50).map(|number| request(number, RequestState::Starting)).collect());
+        let many = activity(
+            (0..50)
+                .map(|number| request(number, RequestState::Starting))
+                .collect(),
+        );
         let mut reported = Reported::default();
         let lines = lines(|| reported.log(&many, Duration::from_secs(10)));
         assert_eq!(lines.len(), MAX_LINES + 1, "{lines:?}");
-        assert!(lines[MAX_LINES].contains("calls=40"), "{}", lines[MAX_LINES]);
+        assert!(
+            lines[MAX_LINES].contains("calls=40"),
+            "{}",
+            lines[MAX_LINES]
+        );
         reported.log(&activity(Vec::new()), Duration::from_secs(11));
         assert!(reported.0.is_empty(), "calls that have ended are forgotten");
     }

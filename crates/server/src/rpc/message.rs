@@ -17,12 +17,20 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 /// Refuses requests whose headers declare a compression; this server supports none.
 pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
-    let Some(encoding) = headers.get(GRPC_ENCODING).filter(|encoding| *encoding != "identity") else {
+    let Some(encoding) = headers
+        .get(GRPC_ENCODING)
+        .filter(|encoding| *encoding != "identity")
+    else {
         return Ok(());
     };
     let encoding = encoding.as_bytes().escape_ascii();
-    let mut status = Status::unimplemented(format!("compression with `{encoding}` is not supported; send identity"));
-    status.metadata_mut().insert("grpc-accept-encoding", MetadataValue::from_static("identity"));
+    let mut status = Status::unimplemented(format!(
+        "compression with `{encoding}` is not supported; send identity"
+    ));
+    status.metadata_mut().insert(
+        "grpc-accept-encoding",
+        MetadataValue::from_static("identity"),
+    );
     Err(status)
 }
 
@@ -32,14 +40,17 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
     while body.has_remaining() {
         let length = declared_length(&body);
         if body.first() != Some(&0) {
-            return Err(invalid("the request is flagged as compressed, but its headers declare no encoding"));
+            return Err(invalid(
+                "the request is flagged as compressed, but its headers declare no encoding",
+            ));
         }
         check_length(length)?;
         if body.len() < PREFIX + length {
             return Err(invalid("the request ends within a message"));
         }
         body.advance(PREFIX);
-        let message = M::decode(body.split_to(length)).map_err(|error| invalid(error.to_string()))?;
+        let message =
+            M::decode(body.split_to(length)).map_err(|error| invalid(error.to_string()))?;
         first.get_or_insert(message);
     }
     first.ok_or_else(|| invalid("the request has no message"))
@@ -54,7 +65,10 @@ fn invalid(message: impl Into<String>) -> Status {
 /// Encodes the message of a response.
 pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
     let length = message.encoded_len();
-    let Some(prefix) = u32::try_from(length).ok().filter(|_| length <= LARGEST_RESPONSE) else {
+    let Some(prefix) = u32::try_from(length)
+        .ok()
+        .filter(|_| length <= LARGEST_RESPONSE)
+    else {
         return Err(Status::out_of_range(format!(
             "the response has {length} bytes, but the limit is {LARGEST_RESPONSE}; reduce what it lists, such as the \
              targets of the portal"
@@ -63,7 +77,9 @@ pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
     let mut body = BytesMut::with_capacity(PREFIX + length);
     body.put_u8(0);
     body.put_u32(prefix);
-    message.encode(&mut body).map_err(|error| Status::internal(error.to_string()))?;
+    message
+        .encode(&mut body)
+        .map_err(|error| Status::internal(error.to_string()))?;
     Ok(body.freeze())
 }
 
@@ -89,7 +105,9 @@ pub(crate) fn ok() -> HeaderMap {
 /// Returns the headers, and all, of the response to a call that failed.
 pub(crate) fn failure(status: &Status) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(4);
-    status.add_header(&mut headers).expect("a status is encoded so that it is a valid header");
+    status
+        .add_header(&mut headers)
+        .expect("a status is encoded so that it is a valid header");
     with_content_type(headers)
 }
 
@@ -121,14 +139,22 @@ mod tests {
         assert_eq!(encode(&request(&path)).unwrap().len(), (1 << 20) + 5);
         let status = encode(&request(&(path + "x"))).unwrap_err();
         assert_eq!(status.code(), Code::OutOfRange);
-        assert!(status.message().starts_with("the response has 1048577 bytes, but the limit is 1048576;"), "{status}");
+        assert!(
+            status
+                .message()
+                .starts_with("the response has 1048577 bytes, but the limit is 1048576;"),
+            "{status}"
+        );
     }
 
     #[test]
     fn messages_after_the_first_are_ignored() {
         let [first, second] = ["a", "b"].map(|path| encode(&request(path)).unwrap());
         assert_eq!(decoded(&[&first[..], &second].concat()), Ok(request("a")));
-        assert_eq!(decoded(&[&first[..], &second[..3]].concat()), Err(Code::InvalidArgument));
+        assert_eq!(
+            decoded(&[&first[..], &second[..3]].concat()),
+            Err(Code::InvalidArgument)
+        );
     }
 
     #[test]
@@ -136,11 +162,23 @@ mod tests {
         for (what, body, code) in [
             ("no message", &[][..], Code::InvalidArgument),
             ("half a prefix", &[0, 0, 0], Code::InvalidArgument),
-            ("half a message", &[0, 0, 0, 0, 3, 0x0a, 1], Code::InvalidArgument),
+            (
+                "half a message",
+                &[0, 0, 0, 0, 3, 0x0a, 1],
+                Code::InvalidArgument,
+            ),
             ("compressed", &[1, 0, 0, 0, 0], Code::InvalidArgument),
             ("an unknown flag", &[2, 0, 0, 0, 0], Code::InvalidArgument),
-            ("not protobuf", &[0, 0, 0, 0, 2, 0x0a, 1], Code::InvalidArgument),
-            ("not UTF-8", &[0, 0, 0, 0, 3, 0x0a, 1, 0xff], Code::InvalidArgument),
+            (
+                "not protobuf",
+                &[0, 0, 0, 0, 2, 0x0a, 1],
+                Code::InvalidArgument,
+            ),
+            (
+                "not UTF-8",
+                &[0, 0, 0, 0, 3, 0x0a, 1, 0xff],
+                Code::InvalidArgument,
+            ),
             ("4 MiB and a byte", &[0, 0, 0x40, 0, 1], Code::OutOfRange),
         ] {
             assert_eq!(decoded(body), Err(code), "{what}");
@@ -150,11 +188,17 @@ mod tests {
     #[test]
     fn only_identity_encoding_is_supported() {
         let check = |encoding: &str| {
-            check_encoding(&HeaderMap::from_iter([("grpc-encoding".parse().unwrap(), encoding.parse().unwrap())]))
+            check_encoding(&HeaderMap::from_iter([(
+                "grpc-encoding".parse().unwrap(),
+                encoding.parse().unwrap(),
+            )]))
         };
         assert!(check_encoding(&HeaderMap::new()).is_ok() && check("identity").is_ok());
         let status = check("gzip").unwrap_err();
         assert_eq!(status.code(), Code::Unimplemented);
-        assert_eq!(status.metadata().get("grpc-accept-encoding").unwrap(), "identity");
+        assert_eq!(
+            status.metadata().get("grpc-accept-encoding").unwrap(),
+            "identity"
+        );
     }
 }

@@ -36,10 +36,20 @@ impl Router {
     pub(crate) fn new(spec: &EndpointSpec, others: Vec<BoxedService>, metrics: &Metrics) -> Self {
         let service = |(index, row): (usize, &api::GroupVersion)| {
             let rpcs = handler::of_row(index).iter().zip(metrics.of_row(index));
-            let rpcs = rpcs.map(|(handler, metrics)| Rpc { handler: *handler, metrics: Arc::clone(metrics) });
-            Service { name: row.service, rpcs: rpcs.collect() }
+            let rpcs = rpcs.map(|(handler, metrics)| Rpc {
+                handler: *handler,
+                metrics: Arc::clone(metrics),
+            });
+            Service {
+                name: row.service,
+                rpcs: rpcs.collect(),
+            }
         };
-        Self { pipe: spec.name(), services: spec.rows().map(service).collect(), others }
+        Self {
+            pipe: spec.name(),
+            services: spec.rows().map(service).collect(),
+            others,
+        }
     }
 
     /// Whether the endpoint serves the group-version with this full name.
@@ -48,28 +58,42 @@ impl Router {
     }
 
     /// Answers one request, in a task of its own.
-    pub(crate) fn answer(&self, peer: &Arc<Peer>, request: Request<RecvStream>, mut response: ResponseStream) {
+    pub(crate) fn answer(
+        &self,
+        peer: &Arc<Peer>,
+        request: Request<RecvStream>,
+        mut response: ResponseStream,
+    ) {
         let path = request.uri().path();
         let full_name = path.strip_prefix('/').unwrap_or_default();
         let (name, rpc) = full_name.split_once('/').unwrap_or((full_name, ""));
-        let message = if let Some(service) = self.services.iter().find(|service| service.name == name) {
-            if let Some(rpc) = service.rpcs.iter().find(|known| known.metrics.rpc.name == rpc) {
-                tokio::spawn(call::answer(rpc, peer, request, response));
+        let message =
+            if let Some(service) = self.services.iter().find(|service| service.name == name) {
+                if let Some(rpc) = service
+                    .rpcs
+                    .iter()
+                    .find(|known| known.metrics.rpc.name == rpc)
+                {
+                    tokio::spawn(call::answer(rpc, peer, request, response));
+                    return;
+                }
+                format!("{name} has no such RPC")
+            } else if name == health::NAME {
+                tokio::spawn(health::answer(Arc::clone(peer), request, response));
                 return;
-            }
-            format!("{name} has no such RPC")
-        } else if name == health::NAME {
-            tokio::spawn(health::answer(Arc::clone(peer), request, response));
-            return;
-        } else if let Some(other) = self.others.iter().find(|other| other.name() == name) {
-            tokio::spawn(other.answer(request, response));
-            return;
-        } else {
-            let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
-            format!("this endpoint serves only {}", names.join(", "))
-        };
+            } else if let Some(other) = self.others.iter().find(|other| other.name() == name) {
+                tokio::spawn(other.answer(request, response));
+                return;
+            } else {
+                let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
+                format!("this endpoint serves only {}", names.join(", "))
+            };
         // The client is newer than this server, or connected to the wrong endpoint.
-        tracing::info!(pipe = self.pipe, path, "refused an RPC that is not served: {message}");
+        tracing::info!(
+            pipe = self.pipe,
+            path,
+            "refused an RPC that is not served: {message}"
+        );
         response.send_headers(message::failure(&Status::unimplemented(message)), true);
     }
 }

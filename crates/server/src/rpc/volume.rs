@@ -5,8 +5,9 @@ use std::num::TryFromIntError;
 use api::volume::{v1, v1beta1, v2alpha1};
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
-    GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume, OperationError,
-    OperationResult, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId, VolumeStats, WriteVolumeCache,
+    GetVolumeIdFromTargetPath, GetVolumeStats, IsVolumeFormatted, ListVolumesOnDisk, MountVolume,
+    OperationError, OperationResult, ResizeTarget, ResizeVolume, UnmountVolume, VolumeId,
+    VolumeStats, WriteVolumeCache,
 };
 
 use crate::rpc::convert::{self, IntoOperation, IntoResponse};
@@ -15,7 +16,10 @@ impl IntoOperation for v1::ListVolumesOnDiskRequest {
     type Operation = ListVolumesOnDisk;
 
     fn operation(self, _: &Config) -> OperationResult<ListVolumesOnDisk> {
-        Ok(ListVolumesOnDisk { disk: DiskNumber(self.disk_number), partition: self.partition_number })
+        Ok(ListVolumesOnDisk {
+            disk: DiskNumber(self.disk_number),
+            partition: self.partition_number,
+        })
     }
 }
 
@@ -23,13 +27,18 @@ impl IntoOperation for v1beta1::ListVolumesOnDiskRequest {
     type Operation = ListVolumesOnDisk;
 
     fn operation(self, _: &Config) -> OperationResult<ListVolumesOnDisk> {
-        Ok(ListVolumesOnDisk { disk: DiskNumber::parse(&self.disk_id)?, partition: 0 })
+        Ok(ListVolumesOnDisk {
+            disk: DiskNumber::parse(&self.disk_id)?,
+            partition: 0,
+        })
     }
 }
 
 impl IntoResponse<v1::ListVolumesOnDiskResponse> for Vec<VolumeId> {
     fn into_response(self) -> Result<v1::ListVolumesOnDiskResponse, TryFromIntError> {
-        Ok(v1::ListVolumesOnDiskResponse { volume_ids: self.iter().map(VolumeId::to_string).collect() })
+        Ok(v1::ListVolumesOnDiskResponse {
+            volume_ids: self.iter().map(VolumeId::to_string).collect(),
+        })
     }
 }
 
@@ -38,7 +47,10 @@ impl IntoOperation for v1::MountVolumeRequest {
 
     fn operation(self, config: &Config) -> OperationResult<MountVolume> {
         let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(MountVolume { volume, target: convert::loose(&self.target_path, config)? })
+        Ok(MountVolume {
+            volume,
+            target: convert::loose(&self.target_path, config)?,
+        })
     }
 }
 
@@ -47,7 +59,10 @@ impl IntoOperation for v1beta1::MountVolumeRequest {
 
     fn operation(self, config: &Config) -> OperationResult<MountVolume> {
         let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(MountVolume { volume, target: convert::loose(&self.path, config)? })
+        Ok(MountVolume {
+            volume,
+            target: convert::loose(&self.path, config)?,
+        })
     }
 }
 
@@ -56,7 +71,10 @@ impl IntoOperation for v1::UnmountVolumeRequest {
 
     fn operation(self, config: &Config) -> OperationResult<UnmountVolume> {
         let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(UnmountVolume { volume, target: convert::loose(&self.target_path, config)? })
+        Ok(UnmountVolume {
+            volume,
+            target: convert::loose(&self.target_path, config)?,
+        })
     }
 }
 
@@ -65,7 +83,10 @@ impl IntoOperation for v1beta1::DismountVolumeRequest {
 
     fn operation(self, config: &Config) -> OperationResult<UnmountVolume> {
         let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(UnmountVolume { volume, target: convert::loose(&self.path, config)? })
+        Ok(UnmountVolume {
+            volume,
+            target: convert::loose(&self.path, config)?,
+        })
     }
 }
 
@@ -73,7 +94,9 @@ impl IntoOperation for v1::IsVolumeFormattedRequest {
     type Operation = IsVolumeFormatted;
 
     fn operation(self, _: &Config) -> OperationResult<IsVolumeFormatted> {
-        Ok(IsVolumeFormatted { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(IsVolumeFormatted {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }
 
@@ -125,7 +148,9 @@ impl IntoOperation for v1::GetVolumeStatsRequest {
     type Operation = GetVolumeStats;
 
     fn operation(self, _: &Config) -> OperationResult<GetVolumeStats> {
-        Ok(GetVolumeStats { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(GetVolumeStats {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }
 
@@ -133,13 +158,18 @@ impl IntoOperation for v1beta1::VolumeStatsRequest {
     type Operation = GetVolumeStats;
 
     fn operation(self, _: &Config) -> OperationResult<GetVolumeStats> {
-        Ok(GetVolumeStats { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(GetVolumeStats {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }
 
 impl IntoResponse<v1::GetVolumeStatsResponse> for VolumeStats {
     fn into_response(self) -> Result<v1::GetVolumeStatsResponse, TryFromIntError> {
-        Ok(v1::GetVolumeStatsResponse { total_bytes: self.total.try_into()?, used_bytes: self.used.try_into()? })
+        Ok(v1::GetVolumeStatsResponse {
+            total_bytes: self.total.try_into()?,
+            used_bytes: self.used.try_into()?,
+        })
     }
 }
 
@@ -147,7 +177,10 @@ impl IntoResponse<v1beta1::VolumeStatsResponse> for VolumeStats {
     fn into_response(self) -> Result<v1beta1::VolumeStatsResponse, TryFromIntError> {
         // The total size, although one old driver interprets it as the free space.
         let (volume_size, volume_used_size) = (self.total.try_into()?, self.used.try_into()?);
-        Ok(v1beta1::VolumeStatsResponse { volume_size, volume_used_size })
+        Ok(v1beta1::VolumeStatsResponse {
+            volume_size,
+            volume_used_size,
+        })
     }
 }
 
@@ -155,7 +188,9 @@ impl IntoOperation for v1::GetDiskNumberFromVolumeIdRequest {
     type Operation = GetDiskNumberFromVolumeId;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberFromVolumeId> {
-        Ok(GetDiskNumberFromVolumeId { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(GetDiskNumberFromVolumeId {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }
 
@@ -163,19 +198,25 @@ impl IntoOperation for v1beta1::VolumeDiskNumberRequest {
     type Operation = GetDiskNumberFromVolumeId;
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberFromVolumeId> {
-        Ok(GetDiskNumberFromVolumeId { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(GetDiskNumberFromVolumeId {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }
 
 impl IntoResponse<v1::GetDiskNumberFromVolumeIdResponse> for DiskNumber {
     fn into_response(self) -> Result<v1::GetDiskNumberFromVolumeIdResponse, TryFromIntError> {
-        Ok(v1::GetDiskNumberFromVolumeIdResponse { disk_number: self.0 })
+        Ok(v1::GetDiskNumberFromVolumeIdResponse {
+            disk_number: self.0,
+        })
     }
 }
 
 impl IntoResponse<v1beta1::VolumeDiskNumberResponse> for DiskNumber {
     fn into_response(self) -> Result<v1beta1::VolumeDiskNumberResponse, TryFromIntError> {
-        Ok(v1beta1::VolumeDiskNumberResponse { disk_number: self.0.into() })
+        Ok(v1beta1::VolumeDiskNumberResponse {
+            disk_number: self.0.into(),
+        })
     }
 }
 
@@ -183,7 +224,9 @@ impl IntoOperation for v1::GetVolumeIdFromTargetPathRequest {
     type Operation = GetVolumeIdFromTargetPath;
 
     fn operation(self, config: &Config) -> OperationResult<GetVolumeIdFromTargetPath> {
-        Ok(GetVolumeIdFromTargetPath { target: convert::loose(&self.target_path, config)? })
+        Ok(GetVolumeIdFromTargetPath {
+            target: convert::loose(&self.target_path, config)?,
+        })
     }
 }
 
@@ -191,7 +234,9 @@ impl IntoOperation for v1beta1::VolumeIdFromMountRequest {
     type Operation = GetVolumeIdFromTargetPath;
 
     fn operation(self, config: &Config) -> OperationResult<GetVolumeIdFromTargetPath> {
-        Ok(GetVolumeIdFromTargetPath { target: convert::loose(&self.mount, config)? })
+        Ok(GetVolumeIdFromTargetPath {
+            target: convert::loose(&self.mount, config)?,
+        })
     }
 }
 
@@ -199,25 +244,35 @@ impl IntoOperation for v2alpha1::GetClosestVolumeIdFromTargetPathRequest {
     type Operation = GetClosestVolumeIdFromTargetPath;
 
     fn operation(self, config: &Config) -> OperationResult<GetClosestVolumeIdFromTargetPath> {
-        Ok(GetClosestVolumeIdFromTargetPath { target: convert::loose(&self.target_path, config)? })
+        Ok(GetClosestVolumeIdFromTargetPath {
+            target: convert::loose(&self.target_path, config)?,
+        })
     }
 }
 
 impl IntoResponse<v1::GetVolumeIdFromTargetPathResponse> for VolumeId {
     fn into_response(self) -> Result<v1::GetVolumeIdFromTargetPathResponse, TryFromIntError> {
-        Ok(v1::GetVolumeIdFromTargetPathResponse { volume_id: self.to_string() })
+        Ok(v1::GetVolumeIdFromTargetPathResponse {
+            volume_id: self.to_string(),
+        })
     }
 }
 
 impl IntoResponse<v1beta1::VolumeIdFromMountResponse> for VolumeId {
     fn into_response(self) -> Result<v1beta1::VolumeIdFromMountResponse, TryFromIntError> {
-        Ok(v1beta1::VolumeIdFromMountResponse { volume_id: self.to_string() })
+        Ok(v1beta1::VolumeIdFromMountResponse {
+            volume_id: self.to_string(),
+        })
     }
 }
 
 impl IntoResponse<v2alpha1::GetClosestVolumeIdFromTargetPathResponse> for VolumeId {
-    fn into_response(self) -> Result<v2alpha1::GetClosestVolumeIdFromTargetPathResponse, TryFromIntError> {
-        Ok(v2alpha1::GetClosestVolumeIdFromTargetPathResponse { volume_id: self.to_string() })
+    fn into_response(
+        self,
+    ) -> Result<v2alpha1::GetClosestVolumeIdFromTargetPathResponse, TryFromIntError> {
+        Ok(v2alpha1::GetClosestVolumeIdFromTargetPathResponse {
+            volume_id: self.to_string(),
+        })
     }
 }
 
@@ -225,6 +280,8 @@ impl IntoOperation for v1::WriteVolumeCacheRequest {
     type Operation = WriteVolumeCache;
 
     fn operation(self, _: &Config) -> OperationResult<WriteVolumeCache> {
-        Ok(WriteVolumeCache { volume: VolumeId::parse(&self.volume_id)? })
+        Ok(WriteVolumeCache {
+            volume: VolumeId::parse(&self.volume_id)?,
+        })
     }
 }

@@ -45,21 +45,41 @@ impl LastFailures {
         let message = message[..message.floor_char_boundary(MAX_MESSAGE)].to_owned();
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |(_, known): &(Instant, Failure)| known.rpc == rpc && known.code == code;
-        let known = failures.iter().position(is_known).map(|at| failures.swap_remove(at));
+        let known = failures
+            .iter()
+            .position(is_known)
+            .map(|at| failures.swap_remove(at));
         if failures.len() == MAX_FAILURES
             && let Some(oldest) = (0..MAX_FAILURES).min_by_key(|at| failures[*at].0)
         {
             failures.swap_remove(oldest);
         }
         let count = known.map_or(0, |(_, known)| known.count) + 1;
-        failures.push((now, Failure { call, rpc, code, message, seconds_ago: 0.0, count }));
+        failures.push((
+            now,
+            Failure {
+                call,
+                rpc,
+                code,
+                message,
+                seconds_ago: 0.0,
+                count,
+            },
+        ));
     }
 
     /// Returns the failures, the last one first.
     pub(crate) fn list(&self) -> Vec<Failure> {
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut failures = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         failures.sort_unstable_by_key(|(when, failure)| Reverse((*when, failure.call)));
-        let aged = |(when, failure): (Instant, Failure)| Failure { seconds_ago: seconds(when.elapsed()), ..failure };
+        let aged = |(when, failure): (Instant, Failure)| Failure {
+            seconds_ago: seconds(when.elapsed()),
+            ..failure
+        };
         failures.into_iter().map(aged).collect()
     }
 }
@@ -72,10 +92,14 @@ mod tests {
     fn a_flood_of_one_failure_leaves_the_others_listed() {
         let failures = LastFailures::default();
         failures.add("/v1.Disk/PartitionDisk", 1, "Internal", "a defect");
-        (2..500).for_each(|call| failures.add("/v1.Disk/PartitionDisk", call, "NotFound", "no disk"));
+        (2..500)
+            .for_each(|call| failures.add("/v1.Disk/PartitionDisk", call, "NotFound", "no disk"));
         let listed = failures.list();
         assert_eq!(
-            listed.iter().map(|failure| (failure.call, failure.count)).collect::<Vec<_>>(),
+            listed
+                .iter()
+                .map(|failure| (failure.call, failure.count))
+                .collect::<Vec<_>>(),
             [(499, 498), (1, 1)]
         );
         assert_eq!(listed[1].message, "a defect");
@@ -85,13 +109,29 @@ mod tests {
     fn the_list_and_its_messages_are_bounded() {
         let failures = LastFailures::default();
         for (call, row) in (1..).zip(&api::GROUP_VERSIONS) {
-            failures.add(row.rpcs[0].path, call, "Internal", &"\u{e9}".repeat(MAX_MESSAGE));
+            failures.add(
+                row.rpcs[0].path,
+                call,
+                "Internal",
+                &"\u{e9}".repeat(MAX_MESSAGE),
+            );
             failures.add(row.rpcs[0].path, call, "NotFound", "");
         }
         let listed = failures.list();
         assert_eq!(listed.len(), MAX_FAILURES);
-        assert!(listed.iter().all(|failure| failure.message.len() <= MAX_MESSAGE));
-        assert_eq!(usize::try_from(listed[0].call).unwrap(), api::GROUP_VERSIONS.len(), "the last one is first");
-        assert!(listed.iter().all(|failure| failure.call > 7), "the oldest are gone");
+        assert!(
+            listed
+                .iter()
+                .all(|failure| failure.message.len() <= MAX_MESSAGE)
+        );
+        assert_eq!(
+            usize::try_from(listed[0].call).unwrap(),
+            api::GROUP_VERSIONS.len(),
+            "the last one is first"
+        );
+        assert!(
+            listed.iter().all(|failure| failure.call > 7),
+            "the oldest are gone"
+        );
     }
 }

@@ -10,13 +10,21 @@ use super::daemon::{Daemon, until};
 impl Daemon {
     /// Opens a tonic channel with a new connection.
     pub(crate) async fn channel(&self, pipe: &str) -> Channel {
-        channel(self.address(pipe)).await.expect("the endpoint accepts")
+        channel(self.address(pipe))
+            .await
+            .expect("the endpoint accepts")
     }
 
     /// Waits until a metric whose line begins with `metric` is not 0.
     pub(crate) async fn counted(&self, metric: &str) {
-        until(|| self.server.metrics().render().lines().any(|line| line.starts_with(metric) && !line.ends_with(" 0")))
-            .await;
+        until(|| {
+            self.server
+                .metrics()
+                .render()
+                .lines()
+                .any(|line| line.starts_with(metric) && !line.ends_with(" 0"))
+        })
+        .await;
     }
 }
 
@@ -26,5 +34,7 @@ pub(crate) async fn channel(address: Address) -> Result<Channel, tonic::transpor
         let address = address.clone();
         async move { connect(&address).await.map(TokioIo::new) }
     });
-    tonic::transport::Endpoint::from_static("http://localhost").connect_with_connector(dial).await
+    tonic::transport::Endpoint::from_static("http://localhost")
+        .connect_with_connector(dial)
+        .await
 }

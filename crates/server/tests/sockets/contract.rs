@@ -79,10 +79,17 @@ pub(crate) async fn finish_operations(executor: &Executor, sim: &Sim) {
     .await;
 }
 
-async fn call(daemon: &Daemon, group: Group, version: &str, rpc: &str, request: Value) -> Result<Value, tonic::Status> {
+async fn call(
+    daemon: &Daemon,
+    group: Group,
+    version: &str,
+    rpc: &str,
+    request: Value,
+) -> Result<Value, tonic::Status> {
     let row = GroupVersion::find(group, version).expect("it is in the table");
     let rpc = &dynamic_client::rpcs(row)[rpc];
-    rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request)).await
+    rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,29 +107,57 @@ async fn contract_05_a_slow_mapping_delays_no_other_call() {
     for _ in 0..50 {
         assert!(path_exists(&daemon).await);
     }
-    assert!(call(&daemon, Group::Disk, "v1", "GetDiskStats", json!({"disk_number": 1})).await.is_ok());
-    assert!(mappings.iter().all(|mapping| !mapping.is_finished()), "the clock is stopped");
+    assert!(
+        call(
+            &daemon,
+            Group::Disk,
+            "v1",
+            "GetDiskStats",
+            json!({"disk_number": 1})
+        )
+        .await
+        .is_ok()
+    );
+    assert!(
+        mappings.iter().all(|mapping| !mapping.is_finished()),
+        "the clock is stopped"
+    );
     finish_operations(&daemon.executor, &sim).await;
     for mapping in mappings {
-        mapping.await.expect("no panic").expect("the share is mapped");
+        mapping
+            .await
+            .expect("no panic")
+            .expect("the share is mapped");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contract_05_calls_of_one_connection_run_concurrently() {
     let sim = slow_node();
-    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let daemon = Setup {
+        groupless: true,
+        ..Setup::default()
+    }
+    .on(&sim);
     let channel = daemon.channel("csi-proxy-v1").await;
     let mut smb = SmbClient::new(channel.clone());
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
-    let rows = dynamic_client::rpcs(GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"));
+    let rows = dynamic_client::rpcs(
+        GroupVersion::find(Group::Filesystem, "v1").expect("it is in the table"),
+    );
     let rpc = &rows["PathExists"];
     let request = rpc.request(&json!({"path": r"C:\var\lib\kubelet"}));
-    assert_eq!(rpc.call(&channel, &request).await.expect("it answers")["exists"], true);
+    assert_eq!(
+        rpc.call(&channel, &request).await.expect("it answers")["exists"],
+        true
+    );
     assert!(!mapping.is_finished());
     finish_operations(&daemon.executor, &sim).await;
-    mapping.await.expect("no panic").expect("the share is mapped");
+    mapping
+        .await
+        .expect("no panic")
+        .expect("the share is mapped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,23 +166,32 @@ async fn contract_06_a_change_that_has_begun_finishes_without_its_caller_and_a_r
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
     let format = async |channel| {
-        VolumeClient::new(channel).format_volume(FormatVolumeRequest { volume_id: volume.name() }).await
+        VolumeClient::new(channel)
+            .format_volume(FormatVolumeRequest {
+                volume_id: volume.name(),
+            })
+            .await
     };
     let first = daemon.channel("csi-proxy-volume-v1").await;
     tokio::select! {
         answer = format(first) => panic!("the clock is stopped: {answer:?}"),
         () = until(|| sim.running_jobs() == 1) => {}
     }
-    daemon.counted("grpc_server_handled_total{grpc_code=\"Canceled\",grpc_method=\"FormatVolume\"").await;
-    assert_eq!((daemon.executor.running(), sim.running_jobs()), (1, 1), "it continues");
+    daemon
+        .counted("grpc_server_handled_total{grpc_code=\"Canceled\",grpc_method=\"FormatVolume\"")
+        .await;
+    assert_eq!(
+        (daemon.executor.running(), sim.running_jobs()),
+        (1, 1),
+        "it continues"
+    );
 
     let second = daemon.channel("csi-proxy-volume-v1").await;
     let retry = async {
         format(second).await.expect("the volume is formatted");
     };
     let rest = async {
-        let started =
-            r#"grpc_server_started_total{grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"} 2"#;
+        let started = r#"grpc_server_started_total{grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"} 2"#;
         until(|| daemon.server.metrics().render().contains(started)).await;
         finish_operations(&daemon.executor, &sim).await;
     };
@@ -160,11 +204,23 @@ async fn contract_06_a_deadline_ends_the_call_but_not_the_operation() {
     let sim = slow_node();
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
-    let request = FormatVolumeRequest { volume_id: volume.name() }.encode_to_vec();
+    let request = FormatVolumeRequest {
+        volume_id: volume.name(),
+    }
+    .encode_to_vec();
     // Not tonic's client, which would enforce the deadline itself.
     let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
-    assert_eq!(client.call_within("/v1.Volume/FormatVolume", b"x", "2S", &request).await, Ok(()));
-    daemon.counted("grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"").await;
+    assert_eq!(
+        client
+            .call_within("/v1.Volume/FormatVolume", b"x", "2S", &request)
+            .await,
+        Ok(())
+    );
+    daemon
+        .counted(
+            "grpc_server_handled_total{grpc_code=\"DeadlineExceeded\",grpc_method=\"FormatVolume\"",
+        )
+        .await;
     assert_eq!(daemon.executor.running(), 1, "it continues");
     finish_operations(&daemon.executor, &sim).await;
     assert_eq!(sim.volume(volume.id).map(|volume| volume.formats), Some(1));
@@ -174,39 +230,89 @@ async fn contract_06_a_deadline_ends_the_call_but_not_the_operation() {
 async fn contract_07_failures_have_a_fitting_code_and_a_request_id() {
     let sim = good_input::node();
     let external = sim.external();
-    external.mkdir_all(r"C:\var\lib\kubelet\pods\full").expect("a directory");
-    external.write(r"C:\var\lib\kubelet\pods\full\file", b"").expect("a file");
+    external
+        .mkdir_all(r"C:\var\lib\kubelet\pods\full")
+        .expect("a directory");
+    external
+        .write(r"C:\var\lib\kubelet\pods\full\file", b"")
+        .expect("a file");
     let daemon = Daemon::on(&sim);
     let path = |path: &str| json!({"path": path});
-    let link = |target: &str| json!({"source_path": r"C:\var\lib\kubelet\pods", "target_path": target});
+    let link =
+        |target: &str| json!({"source_path": r"C:\var\lib\kubelet\pods", "target_path": target});
     for (rpc, request, code) in [
         ("PathExists", path(""), Code::InvalidArgument),
         ("PathExists", path(r"C:\Windows"), Code::PermissionDenied),
-        ("Rmdir", path(r"C:\var\lib\kubelet\pods\none"), Code::NotFound),
-        ("Rmdir", path(r"C:\var\lib\kubelet\pods\full"), Code::FailedPrecondition),
-        ("CreateSymlink", link(r"C:\var\lib\kubelet\pods\full"), Code::AlreadyExists),
+        (
+            "Rmdir",
+            path(r"C:\var\lib\kubelet\pods\none"),
+            Code::NotFound,
+        ),
+        (
+            "Rmdir",
+            path(r"C:\var\lib\kubelet\pods\full"),
+            Code::FailedPrecondition,
+        ),
+        (
+            "CreateSymlink",
+            link(r"C:\var\lib\kubelet\pods\full"),
+            Code::AlreadyExists,
+        ),
     ] {
-        let status = call(&daemon, Group::Filesystem, "v1", rpc, request).await.expect_err(rpc);
+        let status = call(&daemon, Group::Filesystem, "v1", rpc, request)
+            .await
+            .expect_err(rpc);
         assert_eq!(status.code(), code, "{rpc}: {}", status.message());
-        assert!(status.metadata().get("csi-proxy-request-id").is_some(), "{rpc}");
+        assert!(
+            status.metadata().get("csi-proxy-request-id").is_some(),
+            "{rpc}"
+        );
     }
 }
 
 #[tokio::test]
 async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_directory() {
-    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").mounted(r"C:\k\mnt").build();
+    let sim = os_sim::node()
+        .disk(10 << 30)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\k\mnt")
+        .build();
     let kubelet = HostPath::parse(r"C:\k").expect("a path");
     let config = Config::default().with(|c| c.kubelet_dir = kubelet);
     let daemon = Setup::default().at(Node::new(sim.process(), config));
     let id = sim.volume_on(1).expect("disk 1 is partitioned").name();
     for path in [r"\k\mnt", "/k/mnt", "c:/k/mnt/"] {
-        let answer =
-            call(&daemon, Group::Volume, "v1", "GetVolumeIDFromTargetPath", json!({"target_path": path})).await;
+        let answer = call(
+            &daemon,
+            Group::Volume,
+            "v1",
+            "GetVolumeIDFromTargetPath",
+            json!({"target_path": path}),
+        )
+        .await;
         assert_eq!(answer.expect(path)["volume_id"], json!(id));
-        let answer = call(&daemon, Group::Filesystem, "v1beta1", "IsMountPoint", json!({"path": path})).await;
-        assert_eq!(answer.expect(path), json!({"error": "", "is_mount_point": true}));
+        let answer = call(
+            &daemon,
+            Group::Filesystem,
+            "v1beta1",
+            "IsMountPoint",
+            json!({"path": path}),
+        )
+        .await;
+        assert_eq!(
+            answer.expect(path),
+            json!({"error": "", "is_mount_point": true})
+        );
     }
-    let strict = call(&daemon, Group::Filesystem, "v1", "PathExists", json!({"path": r"\k\mnt"})).await;
+    let strict = call(
+        &daemon,
+        Group::Filesystem,
+        "v1",
+        "PathExists",
+        json!({"path": r"\k\mnt"}),
+    )
+    .await;
     assert_eq!(strict.expect_err("no drive").code(), Code::InvalidArgument);
 }
 
@@ -220,7 +326,15 @@ async fn contract_16_a_mounted_vhdx_is_not_listed_and_a_lun_is_a_bare_number() {
         .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
         .build();
     let daemon = Daemon::on(&sim);
-    let answer = call(&daemon, Group::Disk, "v1beta1", "ListDiskLocations", json!({})).await.expect("a list");
+    let answer = call(
+        &daemon,
+        Group::Disk,
+        "v1beta1",
+        "ListDiskLocations",
+        json!({}),
+    )
+    .await
+    .expect("a list");
     let location = |adapter: &str, bus: &str, target: &str, lun: &str| json!({"Adapter": adapter, "Bus": bus, "Target": target, "LUNID": lun});
     let expected = json!({"disk_locations": {
         "0": location("0", "", "0", "0"),
@@ -232,26 +346,56 @@ async fn contract_16_a_mounted_vhdx_is_not_listed_and_a_lun_is_a_bare_number() {
 
 #[tokio::test]
 async fn contract_17_old_versions_have_exactly_two_identifiers() {
-    let sim = os_sim::node().disk(10 << 30).no_page83().serial("vol0abc_00000001.").build();
+    let sim = os_sim::node()
+        .disk(10 << 30)
+        .no_page83()
+        .serial("vol0abc_00000001.")
+        .build();
     let daemon = Daemon::on(&sim);
     for version in ["v1beta2", "v1beta1"] {
-        let answer = call(&daemon, Group::Disk, version, "ListDiskIDs", json!({})).await.expect("a list");
-        let identifiers = json!({"identifiers": {"page83": "", "serialNumber": "vol0abc_00000001."}});
+        let answer = call(&daemon, Group::Disk, version, "ListDiskIDs", json!({}))
+            .await
+            .expect("a list");
+        let identifiers =
+            json!({"identifiers": {"page83": "", "serialNumber": "vol0abc_00000001."}});
         assert_eq!(answer["diskIDs"]["1"], identifiers);
     }
 }
 
 #[tokio::test]
 async fn contract_27_the_size_in_old_versions_is_the_total_size() {
-    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .disk(10 << 30)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
     let request = json!({"volume_id": volume.name()});
-    let new = call(&daemon, Group::Volume, "v1", "GetVolumeStats", request.clone()).await.expect("numbers");
+    let new = call(
+        &daemon,
+        Group::Volume,
+        "v1",
+        "GetVolumeStats",
+        request.clone(),
+    )
+    .await
+    .expect("numbers");
     assert_eq!(new["total_bytes"], json!(volume.total.to_string()));
     for version in ["v1beta1", "v1beta2"] {
-        let old = call(&daemon, Group::Volume, version, "VolumeStats", request.clone()).await.expect("numbers");
-        assert_eq!(old, json!({"volumeSize": new["total_bytes"], "volumeUsedSize": new["used_bytes"]}));
+        let old = call(
+            &daemon,
+            Group::Volume,
+            version,
+            "VolumeStats",
+            request.clone(),
+        )
+        .await
+        .expect("numbers");
+        assert_eq!(
+            old,
+            json!({"volumeSize": new["total_bytes"], "volumeUsedSize": new["used_bytes"]})
+        );
     }
 }
 
@@ -264,28 +408,66 @@ async fn contract_31_path_contexts_restrict_only_if_their_directories_are_config
         c.plugin_dir = configured(plugins);
         c.pod_dir = configured(pods);
     });
-    let (lax, strict) = (Daemon::on(&sim), Setup::default().at(Node::new(sim.process(), config)));
+    let (lax, strict) = (
+        Daemon::on(&sim),
+        Setup::default().at(Node::new(sim.process(), config)),
+    );
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {
             let request = json!({"path": path, "context": context});
             let answer = call(daemon, Group::Filesystem, "v1beta1", "PathExists", request).await;
-            answer.map(|answer| answer["exists"].clone()).map_err(|status| status.code())
+            answer
+                .map(|answer| answer["exists"].clone())
+                .map_err(|status| status.code())
         };
-        assert_eq!(outcome(&strict, &format!(r"{mine}\x")).await, Ok(json!(false)));
-        assert_eq!(outcome(&strict, &format!(r"{other}\x")).await, Err(Code::PermissionDenied));
-        assert_eq!(outcome(&lax, &format!(r"{other}\x")).await, Ok(json!(false)));
+        assert_eq!(
+            outcome(&strict, &format!(r"{mine}\x")).await,
+            Ok(json!(false))
+        );
+        assert_eq!(
+            outcome(&strict, &format!(r"{other}\x")).await,
+            Err(Code::PermissionDenied)
+        );
+        assert_eq!(
+            outcome(&lax, &format!(r"{other}\x")).await,
+            Ok(json!(false))
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contract_31_a_disk_number_as_volume_id_means_the_first_volume_of_the_disk_only_in_resize_volume() {
-    let sim = os_sim::node().disk(10 << 30).partitioned().formatted("NTFS").grown_to(20 << 30).build();
+async fn contract_31_a_disk_number_as_volume_id_means_the_first_volume_of_the_disk_only_in_resize_volume()
+ {
+    let sim = os_sim::node()
+        .disk(10 << 30)
+        .partitioned()
+        .formatted("NTFS")
+        .grown_to(20 << 30)
+        .build();
     let daemon = Daemon::on(&sim);
     let before = sim.volume_on(1).expect("disk 1 is partitioned").total;
-    call(&daemon, Group::Volume, "v1", "ResizeVolume", json!({"volume_id": "1"})).await.expect("it grows");
+    call(
+        &daemon,
+        Group::Volume,
+        "v1",
+        "ResizeVolume",
+        json!({"volume_id": "1"}),
+    )
+    .await
+    .expect("it grows");
     assert!(sim.volume_on(1).expect("the volume still exists").total > before);
-    let status = call(&daemon, Group::Volume, "v1", "GetVolumeStats", json!({"volume_id": "1"})).await;
-    assert_eq!(status.expect_err("no volume id").code(), Code::InvalidArgument);
+    let status = call(
+        &daemon,
+        Group::Volume,
+        "v1",
+        "GetVolumeStats",
+        json!({"volume_id": "1"}),
+    )
+    .await;
+    assert_eq!(
+        status.expect_err("no volume id").code(),
+        Code::InvalidArgument
+    );
 }
 
 /// A probe that panics in a primitive, without a message on the terminal.
@@ -306,9 +488,16 @@ async fn after_a_panic_in_an_operation_the_status_is_internal_and_the_server_kee
     let os = faults::Probed::new(sim.process(), Defect("device_interfaces"));
     let daemon = Setup::default().at(Node::new(Arc::new(os), Config::default()));
     for _ in 0..40 {
-        let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({})).await.expect_err("it panics");
+        let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({}))
+            .await
+            .expect_err("it panics");
         assert_eq!(status.code(), Code::Internal);
-        assert!(status.message().ends_with("a defect in csi-proxy stopped the operation; see the log"), "{status}");
+        assert!(
+            status
+                .message()
+                .ends_with("a defect in csi-proxy stopped the operation; see the log"),
+            "{status}"
+        );
     }
     assert!(path_exists(&daemon).await);
     assert_eq!(daemon.executor.running(), 0);

@@ -46,7 +46,9 @@ impl Daemon {
 
     /// Opens a connection.
     pub(crate) async fn stream(&self, pipe: &str) -> ClientStream {
-        connect(&self.address(pipe)).await.expect("the endpoint accepts")
+        connect(&self.address(pipe))
+            .await
+            .expect("the endpoint accepts")
     }
 
     /// Starts the shutdown, and returns the task of the server.
@@ -66,10 +68,17 @@ impl Setup {
     }
 
     /// Starts a daemon with endpoints that `open` opens.
-    pub(crate) fn listening<L: Listener>(self, node: Node, open: impl FnMut(&Address) -> io::Result<L>) -> Daemon {
+    pub(crate) fn listening<L: Listener>(
+        self,
+        node: Node,
+        open: impl FnMut(&Address) -> io::Result<L>,
+    ) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
         let location = Location::Directory(folder.path().join("sockets"));
-        let groups: Vec<_> = Group::ALL.into_iter().filter(|group| !self.left_out.contains(group)).collect();
+        let groups: Vec<_> = Group::ALL
+            .into_iter()
+            .filter(|group| !self.left_out.contains(group))
+            .collect();
         let specs = EndpointSpec::of(&groups, self.groupless);
         let endpoints = Endpoint::open(&location, specs, open).expect("all endpoints");
         let executor = Arc::new(Executor::new(Arc::new(node)));
@@ -86,7 +95,13 @@ impl Setup {
                     .await
             }
         });
-        Daemon { folder, executor, server, stop, serving }
+        Daemon {
+            folder,
+            executor,
+            server,
+            stop,
+            serving,
+        }
     }
 }
 
@@ -97,5 +112,7 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
-    tokio::time::timeout(HANG_TIMEOUT, wait).await.expect("the condition never became true");
+    tokio::time::timeout(HANG_TIMEOUT, wait)
+        .await
+        .expect("the condition never became true");
 }

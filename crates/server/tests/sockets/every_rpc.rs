@@ -11,9 +11,9 @@ use super::good_input;
 /// Whether `actual` has all fields of `expected`; arrays must be equal.
 fn has(actual: &Value, expected: &Value) -> bool {
     match (actual, expected) {
-        (Value::Object(actual), Value::Object(expected)) => {
-            expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| has(actual, value)))
-        }
+        (Value::Object(actual), Value::Object(expected)) => expected
+            .iter()
+            .all(|(key, value)| actual.get(key).is_some_and(|actual| has(actual, value))),
         _ => actual == expected,
     }
 }
@@ -30,12 +30,24 @@ async fn every_rpc_succeeds_with_valid_input() {
             let rpc = &rpcs[case.rpc];
             let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
             let answer = answer.unwrap_or_else(|status| panic!("{}: {status}", rpc.path));
-            assert!(has(&answer, &case.response), "{}: {answer}, not {}", rpc.path, case.response);
+            assert!(
+                has(&answer, &case.response),
+                "{}: {answer}, not {}",
+                rpc.path,
+                case.response
+            );
             called.insert(rpc.path);
         }
         sim.invariants().expect("the invariants of the node hold");
     }
-    let table: BTreeSet<_> = GROUP_VERSIONS.iter().flat_map(|row| row.rpcs).map(|rpc| rpc.path).collect();
+    let table: BTreeSet<_> = GROUP_VERSIONS
+        .iter()
+        .flat_map(|row| row.rpcs)
+        .map(|rpc| rpc.path)
+        .collect();
     let missing: Vec<_> = table.difference(&called).collect();
-    assert!(missing.is_empty(), "good_input.rs has no call of {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "good_input.rs has no call of {missing:?}"
+    );
 }

@@ -23,7 +23,12 @@ pub(crate) struct Client {
 }
 
 fn literal(block: &mut Vec<u8>, name: &str, value: &[u8]) {
-    let length = |bytes: &[u8]| u8::try_from(bytes.len()).ok().filter(|length| *length < 127).expect("short");
+    let length = |bytes: &[u8]| {
+        u8::try_from(bytes.len())
+            .ok()
+            .filter(|length| *length < 127)
+            .expect("short")
+    };
     block.extend([0, length(name.as_bytes())]);
     block.extend(name.as_bytes());
     block.push(length(value));
@@ -40,7 +45,10 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 
 impl Client {
     pub(crate) async fn new(mut stream: ClientStream) -> Self {
-        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("the preface");
+        stream
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .await
+            .expect("the preface");
         let mut client = Self { stream, next: 1 };
         client.write(SETTINGS, 0, 0, &[]).await;
         client
@@ -65,21 +73,41 @@ impl Client {
 
     /// Sets the flow-control window of new streams.
     pub(crate) async fn set_window(&mut self, bytes: u32) {
-        self.write(SETTINGS, 0, 0, &[&[0, 4], &bytes.to_be_bytes()[..]].concat()).await;
+        self.write(
+            SETTINGS,
+            0,
+            0,
+            &[&[0, 4], &bytes.to_be_bytes()[..]].concat(),
+        )
+        .await;
     }
 
     /// Sends one frame.
     pub(crate) async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        self.stream.write_all(&frame(kind, flags, stream, payload)).await.expect("the server reads");
+        self.stream
+            .write_all(&frame(kind, flags, stream, payload))
+            .await
+            .expect("the server reads");
     }
 
     pub(crate) async fn read(&mut self) -> Frame {
         let mut head = [0; 9];
-        self.stream.read_exact(&mut head).await.expect("the server writes");
+        self.stream
+            .read_exact(&mut head)
+            .await
+            .expect("the server writes");
         let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
-        self.stream.read_exact(&mut payload).await.expect("the server writes");
+        self.stream
+            .read_exact(&mut payload)
+            .await
+            .expect("the server writes");
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        Frame { kind: head[3], flags: head[4], stream, payload }
+        Frame {
+            kind: head[3],
+            flags: head[4],
+            stream,
+            payload,
+        }
     }
 
     /// Returns the next stream, and the header block of a call on it.

@@ -33,7 +33,12 @@ impl Probe for Hang {
         if call.object.contains("hung") {
             let mut blocked = self.0.0.lock().unwrap();
             blocked.calls += 1;
-            drop(self.0.1.wait_while(blocked, |blocked| !blocked.is_released).unwrap());
+            drop(
+                self.0
+                    .1
+                    .wait_while(blocked, |blocked| !blocked.is_released)
+                    .unwrap(),
+            );
         }
         FaultAction::Go
     }
@@ -60,43 +65,68 @@ impl Drop for ReleaseOnDrop {
 }
 
 fn request(path: &str) -> PathExistsRequest {
-    PathExistsRequest { path: path.to_owned() }
+    PathExistsRequest {
+        path: path.to_owned(),
+    }
 }
 
 #[test]
 fn a_read_that_hangs_delays_no_other_call() {
     let hang = Hang::default();
-    let node = Node::new(Arc::new(Probed::new(good_input::node().process(), hang.clone())), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(good_input::node().process(), hang.clone())),
+        Config::default(),
+    );
     // The clients have a runtime of their own, so that they wake no thread of the daemon's.
-    let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .unwrap();
     let clients = Builder::new_current_thread().enable_all().build().unwrap();
     let _release = ReleaseOnDrop(hang.clone());
     let daemon = runtime.block_on(async { Setup::default().at(node) });
     clients.block_on(async {
         let mut calls = Vec::new();
         for count in 1..=3 {
-            let mut on_its_connection = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
+            let mut on_its_connection =
+                FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
             let mut client = on_its_connection.clone();
-            calls.push(tokio::spawn(async move { client.path_exists(request(HUNG)).await }));
+            calls.push(tokio::spawn(async move {
+                client.path_exists(request(HUNG)).await
+            }));
             until(|| hang.calls() == count).await;
             let others = async {
-                on_its_connection.path_exists(request(r"C:\var\lib\kubelet\pods")).await.expect("an answer");
-                let mut on_a_new_connection = DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
-                on_a_new_connection.list_disk_ids(ListDiskIDsRequest {}).await.expect("a list");
+                on_its_connection
+                    .path_exists(request(r"C:\var\lib\kubelet\pods"))
+                    .await
+                    .expect("an answer");
+                let mut on_a_new_connection =
+                    DiskClient::new(daemon.channel("csi-proxy-disk-v1").await);
+                on_a_new_connection
+                    .list_disk_ids(ListDiskIDsRequest {})
+                    .await
+                    .expect("a list");
             };
-            timeout(HANG_TIMEOUT, others).await.unwrap_or_else(|_| panic!("no answer while {count} reads hang"));
+            timeout(HANG_TIMEOUT, others)
+                .await
+                .unwrap_or_else(|_| panic!("no answer while {count} reads hang"));
         }
         // One more has a thread of a pool, and so its deadline ends it. It has begun no change that
         // could continue.
         let mut client = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
         let mut with_deadline = tonic::Request::new(request(HUNG));
         with_deadline.set_timeout(Duration::from_millis(200));
-        client.path_exists(with_deadline).await.expect_err("the read hangs");
+        client
+            .path_exists(with_deadline)
+            .await
+            .expect_err("the read hangs");
         let failures = || daemon.server.metrics().status().failures;
         until(|| !failures().is_empty()).await;
         let message = &failures()[0].message;
         assert!(
-            message.contains(HUNG) && message.ends_with("the caller's deadline of 200.0ms has passed"),
+            message.contains(HUNG)
+                && message.ends_with("the caller's deadline of 200.0ms has passed"),
             "{message}"
         );
         hang.release();

@@ -25,20 +25,53 @@ const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
     let sim = slow_node();
-    let limits = Limits { calls: 1, queue_timeout: Duration::from_millis(10), ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let limits = Limits {
+        calls: 1,
+        queue_timeout: Duration::from_millis(10),
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let request = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
-    let status = client.path_exists(request).await.expect_err("one call runs already");
-    assert_eq!((status.code(), status.message()), (Code::Unavailable, "too many calls are running; try again later"));
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="running"} 1"#).await;
-    let bad = client.path_exists(PathExistsRequest::default()).await.expect_err("the path is invalid");
-    assert_eq!(bad.code(), Code::InvalidArgument, "an invalid request does not wait for a slot");
+    let request = PathExistsRequest {
+        path: r"C:\var\lib\kubelet".into(),
+    };
+    let status = client
+        .path_exists(request)
+        .await
+        .expect_err("one call runs already");
+    assert_eq!(
+        (status.code(), status.message()),
+        (
+            Code::Unavailable,
+            "too many calls are running; try again later"
+        )
+    );
+    metric(
+        &daemon,
+        r#"csi_proxy_calls_refused_total{reason="running"} 1"#,
+    )
+    .await;
+    let bad = client
+        .path_exists(PathExistsRequest::default())
+        .await
+        .expect_err("the path is invalid");
+    assert_eq!(
+        bad.code(),
+        Code::InvalidArgument,
+        "an invalid request does not wait for a slot"
+    );
     finish_operations(&daemon.executor, &sim).await;
-    mapping.await.expect("no panic").expect("the share is mapped");
+    mapping
+        .await
+        .expect("no panic")
+        .expect("the share is mapped");
     assert!(path_exists(&daemon).await);
 }
 
@@ -46,9 +79,16 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
 async fn a_message_of_more_than_4_mib_is_refused_and_one_of_less_is_read() {
     let daemon = Daemon::on(&good_input::node());
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    for (size, code) in [((4 << 20) + 1, Code::OutOfRange), ((4 << 20) - 16, Code::InvalidArgument)] {
-        let status =
-            client.path_exists(PathExistsRequest { path: "x".repeat(size) }).await.expect_err("the path is invalid");
+    for (size, code) in [
+        ((4 << 20) + 1, Code::OutOfRange),
+        ((4 << 20) - 16, Code::InvalidArgument),
+    ] {
+        let status = client
+            .path_exists(PathExistsRequest {
+                path: "x".repeat(size),
+            })
+            .await
+            .expect_err("the path is invalid");
         assert_eq!(status.code(), code, "{}", status.message());
         assert!(status.message().len() < 400);
     }
@@ -56,36 +96,74 @@ async fn a_message_of_more_than_4_mib_is_refused_and_one_of_less_is_read() {
 
 #[tokio::test]
 async fn the_settings_frame_announces_the_limits_on_streams_and_headers() {
-    let limits = Limits { streams: 7, header_bytes: 9000, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
+    let limits = Limits {
+        streams: 7,
+        header_bytes: 9000,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let first = client.read().await;
     assert_eq!(first.kind, SETTINGS);
     let settings: Vec<_> = first
         .payload
         .chunks(6)
-        .map(|setting| (setting[1], u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]])))
+        .map(|setting| {
+            (
+                setting[1],
+                u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]),
+            )
+        })
         .collect();
-    assert!(settings.contains(&(3, 7)), "MAX_CONCURRENT_STREAMS: {settings:?}");
-    assert!(settings.contains(&(6, 9000)), "MAX_HEADER_LIST_SIZE: {settings:?}");
-    assert!(settings.contains(&(4, 64 << 10)), "INITIAL_WINDOW_SIZE: {settings:?}");
+    assert!(
+        settings.contains(&(3, 7)),
+        "MAX_CONCURRENT_STREAMS: {settings:?}"
+    );
+    assert!(
+        settings.contains(&(6, 9000)),
+        "MAX_HEADER_LIST_SIZE: {settings:?}"
+    );
+    assert!(
+        settings.contains(&(4, 64 << 10)),
+        "INITIAL_WINDOW_SIZE: {settings:?}"
+    );
 }
 
 #[tokio::test]
 async fn headers_above_the_limit_end_only_their_call() {
     let daemon = Daemon::on(&good_input::node());
     let channel = daemon.channel(FILESYSTEM).await;
-    let mut request = tonic::Request::new(PathExistsRequest { path: r"C:\var\lib\kubelet".into() });
-    request.metadata_mut().insert("x", "x".repeat(20 << 10).parse().expect("plain text"));
-    FilesystemClient::new(channel.clone()).path_exists(request).await.expect_err("20 KiB of headers");
+    let mut request = tonic::Request::new(PathExistsRequest {
+        path: r"C:\var\lib\kubelet".into(),
+    });
+    request
+        .metadata_mut()
+        .insert("x", "x".repeat(20 << 10).parse().expect("plain text"));
+    FilesystemClient::new(channel.clone())
+        .path_exists(request)
+        .await
+        .expect_err("20 KiB of headers");
     let request = b"\x0a\x12C:\\var\\lib\\kubelet".to_vec();
-    dynamic_client::call(&channel, "/v1.Filesystem/PathExists", request).await.expect("the connection stays open");
+    dynamic_client::call(&channel, "/v1.Filesystem/PathExists", request)
+        .await
+        .expect("the connection stays open");
 }
 
 #[tokio::test]
 async fn a_stream_above_the_limit_is_refused_and_the_others_continue() {
-    let limits = Limits { streams: 2, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
+    let limits = Limits {
+        streams: 2,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     for _ in 0..2 {
         client.begin("/v1.Filesystem/PathExists").await;
@@ -98,14 +176,20 @@ async fn a_stream_above_the_limit_is_refused_and_the_others_continue() {
             break frame;
         }
     };
-    assert_eq!((refused.stream, &refused.payload[..]), (third, &[0, 0, 0, 7][..]), "REFUSED_STREAM");
+    assert_eq!(
+        (refused.stream, &refused.payload[..]),
+        (third, &[0, 0, 0, 7][..]),
+        "REFUSED_STREAM"
+    );
 }
 
 #[tokio::test]
 async fn a_flood_of_reset_streams_closes_only_its_connection() {
     let daemon = Daemon::on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-    client.begin_and_reset("/v1.Filesystem/PathExists", 200).await;
+    client
+        .begin_and_reset("/v1.Filesystem/PathExists", 200)
+        .await;
     let mut frame = client.read().await;
     while frame.kind != GOAWAY {
         frame = client.read().await;
@@ -130,7 +214,10 @@ async fn an_idle_connection_is_sent_a_keepalive_ping_and_closed_without_an_answe
 const PATH_EXISTS: &str = "/v1.Filesystem/PathExists";
 
 fn at_most(open: usize) -> Limits {
-    Limits { connections: open, ..Limits::default() }
+    Limits {
+        connections: open,
+        ..Limits::default()
+    }
 }
 
 /// Waits until the metrics contain this line.
@@ -145,7 +232,11 @@ async fn metric(daemon: &Daemon, line: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     let sim = slow_node();
-    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&sim);
+    let daemon = Setup {
+        limits: at_most(1),
+        ..Setup::default()
+    }
+    .on(&sim);
     let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
     until(|| sim.running_jobs() == 1).await;
@@ -154,21 +245,40 @@ async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     metric(&daemon, "csi_proxy_operations 1").await;
     for refused in 1..=5 {
         let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-        let request = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
-        let status = client.path_exists(request).await.expect_err("the only connection is busy");
+        let request = PathExistsRequest {
+            path: r"C:\var\lib\kubelet".into(),
+        };
+        let status = client
+            .path_exists(request)
+            .await
+            .expect_err("the only connection is busy");
         assert_eq!(status.code(), Code::Unavailable);
-        assert_eq!(status.message(), "too many connections have calls in flight; try again later");
-        metric(&daemon, &format!(r#"csi_proxy_calls_refused_total{{reason="connections_busy"}} {refused}"#)).await;
+        assert_eq!(
+            status.message(),
+            "too many connections have calls in flight; try again later"
+        );
+        metric(
+            &daemon,
+            &format!(r#"csi_proxy_calls_refused_total{{reason="connections_busy"}} {refused}"#),
+        )
+        .await;
     }
     finish_operations(&daemon.executor, &sim).await;
-    mapping.await.expect("no panic").expect("the share is mapped");
+    mapping
+        .await
+        .expect("no panic")
+        .expect("the share is mapped");
     metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
-    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&good_input::node());
+    let daemon = Setup {
+        limits: at_most(1),
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     // A watch never ends by itself, and does not protect its connection from eviction.
     client.send("/grpc.health.v1.Health/Watch", b"").await;
@@ -178,29 +288,48 @@ async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
     client.closed().await;
     metric(&daemon, "csi_proxy_health_watches 0").await;
     metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
-    metric(&daemon, r#"csi_proxy_connections_closed_total{reason="idle_made_room"} 1"#).await;
+    metric(
+        &daemon,
+        r#"csi_proxy_connections_closed_total{reason="idle_made_room"} 1"#,
+    )
+    .await;
     metric(&daemon, "csi_proxy_connections_accepted_total 2").await;
 }
 
 /// Its client does not acknowledge the PING frame of the shutdown, and always has a call in flight.
 #[tokio::test(start_paused = true)]
 async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
-    let daemon = Setup { limits: at_most(1), ..Setup::default() }.on(&good_input::node());
+    let daemon = Setup {
+        limits: at_most(1),
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-    client.call(PATH_EXISTS, b"x").await.expect("it is answered");
+    client
+        .call(PATH_EXISTS, b"x")
+        .await
+        .expect("it is answered");
     let _other = daemon.stream(FILESYSTEM).await;
     while client.read().await.kind != GOAWAY {}
     let mut calls = 0;
     loop {
         let (stream, head) = client.head(PATH_EXISTS, b"x", "1H");
-        if client.stream.write_all(&frame(HEADERS, 0x4, stream, &head)).await.is_err() {
+        if client
+            .stream
+            .write_all(&frame(HEADERS, 0x4, stream, &head))
+            .await
+            .is_err()
+        {
             break;
         }
         calls += 1;
         assert!(calls < 10, "the connection stays open");
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
-    assert!(calls > 3, "the first call, which arrived in the grace period, had its time");
+    assert!(
+        calls > 3,
+        "the first call, which arrived in the grace period, had its time"
+    );
     metric(&daemon, r#"csi_proxy_connections{state="leaving"} 0"#).await;
 }
 
@@ -215,8 +344,16 @@ async fn a_request_that_stays_incomplete_ends_only_its_call() {
     for stream in [none, half, open_end, watch] {
         client.read_to_end_of(stream).await;
     }
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="message_late"} 4"#).await;
-    daemon.counted(r#"grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="PathExists""#).await;
+    metric(
+        &daemon,
+        r#"csi_proxy_calls_refused_total{reason="message_late"} 4"#,
+    )
+    .await;
+    daemon
+        .counted(
+            r#"grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="PathExists""#,
+        )
+        .await;
     assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
     metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
 }
@@ -230,30 +367,59 @@ async fn a_connection_whose_header_block_stays_incomplete_is_closed() {
         client.begin_block(bytes).await;
         let begun = tokio::time::Instant::now();
         client.closed().await;
-        assert!(begun.elapsed() < Limits::default().keepalive, "before a keepalive ping could find it");
+        assert!(
+            begun.elapsed() < Limits::default().keepalive,
+            "before a keepalive ping could find it"
+        );
     }
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test]
 async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succeed() {
-    let limits = Limits { large_message_bytes: 100_000, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
+    let limits = Limits {
+        large_message_bytes: 100_000,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
     hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
-    metric(&daemon, &format!("csi_proxy_large_messages_bytes {}", 60_005 - (16 << 10))).await;
+    metric(
+        &daemon,
+        &format!("csi_proxy_large_messages_bytes {}", 60_005 - (16 << 10)),
+    )
+    .await;
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let large = PathExistsRequest { path: "x".repeat(80_000) };
-    let status = client.path_exists(large.clone()).await.expect_err("the buffer is full");
+    let large = PathExistsRequest {
+        path: "x".repeat(80_000),
+    };
+    let status = client
+        .path_exists(large.clone())
+        .await
+        .expect_err("the buffer is full");
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "the buffer for large messages is full; try again later")
+        (
+            Code::Unavailable,
+            "the buffer for large messages is full; try again later"
+        )
     );
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
+    metric(
+        &daemon,
+        r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#,
+    )
+    .await;
     assert!(path_exists(&daemon).await);
     drop(hog);
     metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
-    let status = client.path_exists(large).await.expect_err("the path is invalid");
+    let status = client
+        .path_exists(large)
+        .await
+        .expect_err("the path is invalid");
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
@@ -261,32 +427,79 @@ async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succ
 #[tokio::test]
 async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arrive() {
     const DISCOVER: &str = "/v1alpha2.Iscsi/DiscoverTargetPortal";
-    let portal = TargetPortal { target_address: "10.0.0.10".into(), target_port: 3260 };
-    let node = os_sim::node().service("MSiSCSI", "iSCSI").running().iscsi_portal("10.0.0.10", 3260);
-    let sim = (0..500).fold(node, |node, n| node.target(&format!("iqn.2026-01.test:{n:0200}"))).build();
-    let limits = Limits { large_message_bytes: 150_000, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let portal = TargetPortal {
+        target_address: "10.0.0.10".into(),
+        target_port: 3260,
+    };
+    let node = os_sim::node()
+        .service("MSiSCSI", "iSCSI")
+        .running()
+        .iscsi_portal("10.0.0.10", 3260);
+    let sim = (0..500)
+        .fold(node, |node, n| {
+            node.target(&format!("iqn.2026-01.test:{n:0200}"))
+        })
+        .build();
+    let limits = Limits {
+        large_message_bytes: 150_000,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&sim);
     let mut iscsi = IscsiClient::new(daemon.channel("csi-proxy-iscsi-v1alpha2").await);
     let target_portal = Some(portal.clone());
-    iscsi.add_target_portal(AddTargetPortalRequest { target_portal }).await.expect("the portal is added");
-    let request = DiscoverTargetPortalRequest { target_portal: Some(portal) };
+    iscsi
+        .add_target_portal(AddTargetPortalRequest { target_portal })
+        .await
+        .expect("the portal is added");
+    let request = DiscoverTargetPortalRequest {
+        target_portal: Some(portal),
+    };
     let mut hog = Client::new(daemon.stream("csi-proxy-iscsi-v1alpha2").await).await;
     hog.set_window(0).await;
     hog.send(DISCOVER, &request.encode_to_vec()).await;
     // 500 names with 217 bytes, and two bytes before each name, and the prefix.
-    metric(&daemon, &format!("csi_proxy_large_messages_bytes {}", 500 * (3 + 217) + 5 - (16 << 10))).await;
-    let status = iscsi.discover_target_portal(request.clone()).await.expect_err("the buffer is full");
+    metric(
+        &daemon,
+        &format!(
+            "csi_proxy_large_messages_bytes {}",
+            500 * (3 + 217) + 5 - (16 << 10)
+        ),
+    )
+    .await;
+    let status = iscsi
+        .discover_target_portal(request.clone())
+        .await
+        .expect_err("the buffer is full");
     assert_eq!(
         (status.code(), status.message()),
-        (Code::Unavailable, "the buffer for large messages is full; try again later")
+        (
+            Code::Unavailable,
+            "the buffer for large messages is full; try again later"
+        )
     );
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#).await;
-    let path = PathExistsRequest { path: r"C:\var\lib\kubelet".into() };
+    metric(
+        &daemon,
+        r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#,
+    )
+    .await;
+    let path = PathExistsRequest {
+        path: r"C:\var\lib\kubelet".into(),
+    };
     let mut filesystem = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    filesystem.path_exists(path).await.expect("an ordinary response needs no part of the buffer");
+    filesystem
+        .path_exists(path)
+        .await
+        .expect("an ordinary response needs no part of the buffer");
     drop(hog);
     metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
-    let response = iscsi.discover_target_portal(request).await.expect("the buffer is empty");
+    let response = iscsi
+        .discover_target_portal(request)
+        .await
+        .expect("the buffer is empty");
     assert_eq!(response.into_inner().iqns.len(), 500);
 }
 
@@ -301,8 +514,14 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
         metric(&daemon, r#"csi_proxy_calls{state="transferring"} 1"#).await;
         assert!(path_exists(&daemon).await);
         client.closed().await;
-        metric(&daemon, &format!(r#"csi_proxy_connections_closed_total{{reason="answer_not_taken"}} {}"#, window + 1))
-            .await;
+        metric(
+            &daemon,
+            &format!(
+                r#"csi_proxy_connections_closed_total{{reason="answer_not_taken"}} {}"#,
+                window + 1
+            ),
+        )
+        .await;
         metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
@@ -323,14 +542,24 @@ async fn a_connection_whose_client_reads_no_error_is_closed() {
 
 #[tokio::test]
 async fn a_health_watch_above_the_limit_is_refused() {
-    let daemon =
-        Setup { limits: Limits { health_watches: 2, ..Limits::default() }, ..Setup::default() }.on(&good_input::node());
+    let daemon = Setup {
+        limits: Limits {
+            health_watches: 2,
+            ..Limits::default()
+        },
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
     let mut streams = Vec::new();
     for _ in 0..3 {
         streams.push(client.send("/grpc.health.v1.Health/Watch", b"").await);
     }
     client.read_to_end_of(streams[2]).await;
-    metric(&daemon, r#"csi_proxy_calls_refused_total{reason="watches"} 1"#).await;
+    metric(
+        &daemon,
+        r#"csi_proxy_calls_refused_total{reason="watches"} 1"#,
+    )
+    .await;
     metric(&daemon, "csi_proxy_health_watches 2").await;
 }

@@ -45,14 +45,27 @@ fn mapping(server: usize) -> NewSmbGlobalMappingRequest {
 
 async fn path_exists(client: &mut FilesystemClient<tonic::transport::Channel>, path: &str) -> bool {
     let call = client.path_exists(PathExistsRequest { path: path.into() });
-    timeout(HANG_TIMEOUT, call).await.expect("no lookup waits for a long call").expect("an answer").into_inner().exists
+    timeout(HANG_TIMEOUT, call)
+        .await
+        .expect("no lookup waits for a long call")
+        .expect("an answer")
+        .into_inner()
+        .exists
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn path_lookups_share_no_thread_no_slot_and_no_lock_with_long_calls() {
     let sim = node();
-    let limits = Limits { calls: 8 * MANY, queue_timeout: HANG_TIMEOUT, ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&sim);
+    let limits = Limits {
+        calls: 8 * MANY,
+        queue_timeout: HANG_TIMEOUT,
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&sim);
     let mut long = JoinSet::new();
     for number in 1..=MANY {
         let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
@@ -60,7 +73,12 @@ async fn path_lookups_share_no_thread_no_slot_and_no_lock_with_long_calls() {
         let mut volume = VolumeClient::new(daemon.channel("csi-proxy-volume-v1").await);
         let disk = u32::try_from(number).expect("a small number");
         let volume_id = sim.volume_on(disk).expect("it is partitioned").name();
-        long.spawn(async move { volume.format_volume(FormatVolumeRequest { volume_id }).await.map(drop) });
+        long.spawn(async move {
+            volume
+                .format_volume(FormatVolumeRequest { volume_id })
+                .await
+                .map(drop)
+        });
     }
     // One client more than fills the slots that it may have.
     let channel = daemon.channel("csi-proxy-smb-v1").await;
@@ -71,7 +89,10 @@ async fn path_lookups_share_no_thread_no_slot_and_no_lock_with_long_calls() {
 
     let exhausted = |daemon: &Daemon| {
         let status = daemon.server.metrics().status();
-        let pools = status.pools.iter().filter(|pool| pool.busy == pool.threads && pool.waiting > 0);
+        let pools = status
+            .pools
+            .iter()
+            .filter(|pool| pool.busy == pool.threads && pool.waiting > 0);
         pools.count() == 2 && status.counts.waiting_for_slot > 0 && status.locks.len() >= 2 * MANY
     };
     until(|| exhausted(&daemon)).await;
@@ -80,16 +101,24 @@ async fn path_lookups_share_no_thread_no_slot_and_no_lock_with_long_calls() {
         let mut new = FilesystemClient::new(daemon.channel("csi-proxy-filesystem-v1").await);
         for client in [&mut one, &mut new] {
             assert!(path_exists(client, r"C:\var\lib\kubelet\pods").await);
-            assert!(!path_exists(client, &mapping(number).local_path).await, "it is not mapped yet");
+            assert!(
+                !path_exists(client, &mapping(number).local_path).await,
+                "it is not mapped yet"
+            );
         }
     }
     // The clock is stopped.
-    assert!(exhausted(&daemon) && long.try_join_next().is_none(), "no long call has ended");
+    assert!(
+        exhausted(&daemon) && long.try_join_next().is_none(),
+        "no long call has ended"
+    );
 
     until(|| {
         sim.advance(std::time::Duration::from_secs(10));
         long.try_join_next().is_some_and(|ended| {
-            ended.expect("no panic").expect("the share is mapped, or the volume is formatted");
+            ended
+                .expect("no panic")
+                .expect("the share is mapped, or the volume is formatted");
             false
         }) || long.is_empty()
     })

@@ -34,8 +34,15 @@ const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
 pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let request = PathExistsRequest { path: r"C:\var\lib\kubelet\pods".into() };
-    client.path_exists(request).await.expect("PathExists").into_inner().exists
+    let request = PathExistsRequest {
+        path: r"C:\var\lib\kubelet\pods".into(),
+    };
+    client
+        .path_exists(request)
+        .await
+        .expect("PathExists")
+        .into_inner()
+        .exists
 }
 
 #[tokio::test]
@@ -77,7 +84,10 @@ async fn contract_01_an_endpoint_is_still_served_after_a_panic_of_its_listener()
             }
             Ok(())
         };
-        Ok(Faulty { listener: bind(address)?, before })
+        Ok(Faulty {
+            listener: bind(address)?,
+            before,
+        })
     };
     let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
     assert!(path_exists(&daemon).await);
@@ -88,15 +98,29 @@ async fn a_server_is_not_ready_while_an_endpoint_fails_to_accept() {
     let sim = good_input::node();
     let fails = Arc::new(AtomicBool::new(true));
     let open = |address: &Address| {
-        let fails = if address.name() == "csi-proxy-disk-v1" { Arc::clone(&fails) } else { Arc::default() };
-        let before = move || {
-            if fails.load(Ordering::Relaxed) { Err(io::Error::other("no handle is free")) } else { Ok(()) }
+        let fails = if address.name() == "csi-proxy-disk-v1" {
+            Arc::clone(&fails)
+        } else {
+            Arc::default()
         };
-        Ok(Faulty { listener: bind(address)?, before })
+        let before = move || {
+            if fails.load(Ordering::Relaxed) {
+                Err(io::Error::other("no handle is free"))
+            } else {
+                Ok(())
+            }
+        };
+        Ok(Faulty {
+            listener: bind(address)?,
+            before,
+        })
     };
     let daemon = Setup::default().listening(Node::new(sim.process(), Config::default()), open);
     let ready = || daemon.server.metrics().check_ready();
-    let failing = NotReady::CannotAccept { failing: 1, endpoints: GROUP_VERSIONS.len() };
+    let failing = NotReady::CannotAccept {
+        failing: 1,
+        endpoints: GROUP_VERSIONS.len(),
+    };
     until(|| ready() == Err(failing)).await;
     assert!(path_exists(&daemon).await, "the other endpoints accept");
     fails.store(false, Ordering::Relaxed);
@@ -109,18 +133,36 @@ async fn contract_01_an_endpoint_that_cannot_be_opened_fails_the_start_and_is_na
     let location = Location::Directory(folder.path().join("sockets"));
     for row in [&GROUP_VERSIONS[0], &GROUP_VERSIONS[11], &GROUP_VERSIONS[22]] {
         let taken = bind(&location.address(row.pipe())).expect("it is free");
-        let error = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, false), bind).expect_err("one is taken");
+        let error = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, false), bind)
+            .expect_err("one is taken");
         assert_eq!(error.name(), row.pipe());
-        assert!(error.to_string().starts_with(&format!("cannot serve {}: ", row.pipe())), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("cannot serve {}: ", row.pipe())),
+            "{error}"
+        );
         drop(taken);
     }
-    let failed = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), |address| match address.name() {
-        "csi-proxy-v1" => Err(io::Error::other("no")),
-        _ => bind(address),
-    });
-    assert_eq!(failed.expect_err("one fails").to_string(), "cannot serve csi-proxy-v1: no");
-    let all = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), bind).expect("none is taken");
-    assert_eq!(all.len(), GROUP_VERSIONS.len() + groupless(&Group::ALL).len());
+    let failed =
+        Endpoint::open(
+            &location,
+            EndpointSpec::of(&Group::ALL, true),
+            |address| match address.name() {
+                "csi-proxy-v1" => Err(io::Error::other("no")),
+                _ => bind(address),
+            },
+        );
+    assert_eq!(
+        failed.expect_err("one fails").to_string(),
+        "cannot serve csi-proxy-v1: no"
+    );
+    let all = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), bind)
+        .expect("none is taken");
+    assert_eq!(
+        all.len(),
+        GROUP_VERSIONS.len() + groupless(&Group::ALL).len()
+    );
 }
 
 const AUTHORITIES: [&[u8]; 9] = [
@@ -144,8 +186,12 @@ async fn contract_02_any_authority_is_answered() {
         assert_eq!(outcome, Ok(()), "{}", authority.escape_ascii());
     }
     let text = daemon.server.metrics().render();
-    let labels = r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk",grpc_type="unary""#;
-    assert!(text.contains(&format!("grpc_server_handled_total{{{labels}}} 9\n")), "all calls succeeded");
+    let labels =
+        r#"grpc_code="OK",grpc_method="ListDiskIDs",grpc_service="v1.Disk",grpc_type="unary""#;
+    assert!(
+        text.contains(&format!("grpc_server_handled_total{{{labels}}} 9\n")),
+        "all calls succeeded"
+    );
 }
 
 #[tokio::test]
@@ -164,12 +210,24 @@ async fn contract_03_silent_connections_do_not_delay_calls() {
 
 #[tokio::test]
 async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_preface_is_not() {
-    let limits = Limits { silence: Duration::from_millis(50), ..Limits::default() };
-    let daemon = Setup { limits, ..Setup::default() }.on(&good_input::node());
+    let limits = Limits {
+        silence: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
-    let (mut silent, mut half) = (daemon.stream(FILESYSTEM).await, daemon.stream(FILESYSTEM).await);
-    half.write_all(b"PRI * HTTP/2.0\r\n").await.expect("half a preface");
+    let (mut silent, mut half) = (
+        daemon.stream(FILESYSTEM).await,
+        daemon.stream(FILESYSTEM).await,
+    );
+    half.write_all(b"PRI * HTTP/2.0\r\n")
+        .await
+        .expect("half a preface");
     for stream in [&mut silent, &mut half] {
         assert_eq!(stream.read(&mut [0]).await.expect("closed in order"), 0);
     }
@@ -184,11 +242,17 @@ fn groupless(groups: &[Group]) -> Vec<EndpointSpec> {
 #[tokio::test]
 async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
     let sim = good_input::node();
-    let daemon = Setup { groupless: true, ..Setup::default() }.on(&sim);
+    let daemon = Setup {
+        groupless: true,
+        ..Setup::default()
+    }
+    .on(&sim);
     for spec in groupless(&Group::ALL) {
         let channel = daemon.channel(&spec.name()).await;
         for row in spec.group_versions() {
-            let case = good_input::cases(row, &sim).into_iter().find(|case| case.rpc.starts_with("Get"));
+            let case = good_input::cases(row, &sim)
+                .into_iter()
+                .find(|case| case.rpc.starts_with("Get"));
             let case = case.unwrap_or_else(|| good_input::cases(row, &sim).swap_remove(0));
             let rpc = &dynamic_client::rpcs(row)[case.rpc];
             let answer = rpc.call(&channel, &rpc.request(&case.request)).await;
@@ -203,16 +267,30 @@ async fn an_endpoint_serves_only_its_own_group_version() {
     let daemon = Daemon::on(&good_input::node());
     let channel = daemon.channel(FILESYSTEM).await;
     for (path, message) in [
-        ("/v1.Disk/ListDiskIDs", "this endpoint serves only v1.Filesystem"),
-        ("/v1beta2.Filesystem/PathExists", "this endpoint serves only v1.Filesystem"),
+        (
+            "/v1.Disk/ListDiskIDs",
+            "this endpoint serves only v1.Filesystem",
+        ),
+        (
+            "/v1beta2.Filesystem/PathExists",
+            "this endpoint serves only v1.Filesystem",
+        ),
         ("/v1.Filesystem/LinkPath", "v1.Filesystem has no such RPC"),
         ("/v1.Filesystem", "v1.Filesystem has no such RPC"),
         ("/", "this endpoint serves only v1.Filesystem"),
         // Only the simulator adds it.
-        ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "this endpoint serves only v1.Filesystem"),
+        (
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+            "this endpoint serves only v1.Filesystem",
+        ),
     ] {
-        let status = dynamic_client::call(&channel, path, Vec::new()).await.expect_err(path);
-        assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
+        let status = dynamic_client::call(&channel, path, Vec::new())
+            .await
+            .expect_err(path);
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::Unimplemented, message)
+        );
     }
 }
 
@@ -222,33 +300,69 @@ async fn a_response_has_only_the_headers_that_grpc_defines() {
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let request = |path: &str| PathExistsRequest { path: path.into() };
     let names = |metadata: &tonic::metadata::MetadataMap| {
-        let mut names: Vec<_> = metadata.clone().into_headers().keys().map(ToString::to_string).collect();
+        let mut names: Vec<_> = metadata
+            .clone()
+            .into_headers()
+            .keys()
+            .map(ToString::to_string)
+            .collect();
         names.sort();
         names
     };
-    let response = client.path_exists(request(r"C:\var\lib\kubelet")).await.expect("the path is valid");
+    let response = client
+        .path_exists(request(r"C:\var\lib\kubelet"))
+        .await
+        .expect("the path is valid");
     assert_eq!(names(response.metadata()), ["content-type", "grpc-status"]);
-    let status = client.path_exists(request("")).await.expect_err("the path is empty");
-    assert_eq!(names(status.metadata()), ["content-type", "csi-proxy-request-id"]);
+    let status = client
+        .path_exists(request(""))
+        .await
+        .expect_err("the path is empty");
+    assert_eq!(
+        names(status.metadata()),
+        ["content-type", "csi-proxy-request-id"]
+    );
 }
 
 #[tokio::test]
 async fn health_is_reported_for_the_services_of_the_endpoint() {
-    let daemon = Setup { groupless: true, ..Setup::default() }.on(&good_input::node());
+    let daemon = Setup {
+        groupless: true,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
     let check = async |pipe: &str, service: &str| {
         let mut health = HealthClient::new(daemon.channel(pipe).await);
-        let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
-        answer.map(|answer| answer.into_inner().status()).map_err(|status| status.code())
+        let answer = health
+            .check(HealthCheckRequest {
+                service: service.to_owned(),
+            })
+            .await;
+        answer
+            .map(|answer| answer.into_inner().status())
+            .map_err(|status| status.code())
     };
     for row in &GROUP_VERSIONS {
         for service in ["", row.service] {
-            assert_eq!(check(row.pipe(), service).await, Ok(ServingStatus::Serving), "{row:?}");
+            assert_eq!(
+                check(row.pipe(), service).await,
+                Ok(ServingStatus::Serving),
+                "{row:?}"
+            );
         }
     }
     assert_eq!(check(FILESYSTEM, "v1.Disk").await, Err(Code::NotFound));
-    assert_eq!(check("csi-proxy-v1", "v1.Disk").await, Ok(ServingStatus::Serving));
-    for path in ["/grpc.health.v1.Health/x/Check", "/grpc.health.v1.Health", "/grpc.health.v1.Health/check"] {
-        let refused = dynamic_client::call(&daemon.channel(FILESYSTEM).await, path, Vec::new()).await;
+    assert_eq!(
+        check("csi-proxy-v1", "v1.Disk").await,
+        Ok(ServingStatus::Serving)
+    );
+    for path in [
+        "/grpc.health.v1.Health/x/Check",
+        "/grpc.health.v1.Health",
+        "/grpc.health.v1.Health/check",
+    ] {
+        let refused =
+            dynamic_client::call(&daemon.channel(FILESYSTEM).await, path, Vec::new()).await;
         assert_eq!(refused.expect_err(path).code(), Code::Unimplemented);
     }
 }
@@ -256,27 +370,55 @@ async fn health_is_reported_for_the_services_of_the_endpoint() {
 #[tokio::test]
 async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
     let left_out = [Group::Disk, Group::Iscsi, Group::System];
-    let daemon = Setup { groupless: true, left_out: left_out.to_vec(), ..Setup::default() }.on(&good_input::node());
-    for row in &GROUP_VERSIONS {
-        assert_eq!(daemon.address(row.pipe()).path().exists(), !left_out.contains(&row.group), "{row:?}");
+    let daemon = Setup {
+        groupless: true,
+        left_out: left_out.to_vec(),
+        ..Setup::default()
     }
-    let served: Vec<_> = Group::ALL.into_iter().filter(|group| !left_out.contains(group)).collect();
+    .on(&good_input::node());
+    for row in &GROUP_VERSIONS {
+        assert_eq!(
+            daemon.address(row.pipe()).path().exists(),
+            !left_out.contains(&row.group),
+            "{row:?}"
+        );
+    }
+    let served: Vec<_> = Group::ALL
+        .into_iter()
+        .filter(|group| !left_out.contains(group))
+        .collect();
     let served: Vec<_> = groupless(&served).iter().map(EndpointSpec::name).collect();
     for spec in groupless(&Group::ALL) {
-        assert_eq!(daemon.address(&spec.name()).path().exists(), served.contains(&spec.name()), "{spec:?}");
+        assert_eq!(
+            daemon.address(&spec.name()).path().exists(),
+            served.contains(&spec.name()),
+            "{spec:?}"
+        );
     }
-    assert!(served.len() < groupless(&Group::ALL).len(), "a version that only iSCSI has is not served");
+    assert!(
+        served.len() < groupless(&Group::ALL).len(),
+        "a version that only iSCSI has is not served"
+    );
 
     let mut health = HealthClient::new(daemon.channel("csi-proxy-v1").await);
     let mut check = async |service: &str| {
-        let answer = health.check(HealthCheckRequest { service: service.to_owned() }).await;
-        answer.map(|answer| answer.into_inner().status()).map_err(|status| status.code())
+        let answer = health
+            .check(HealthCheckRequest {
+                service: service.to_owned(),
+            })
+            .await;
+        answer
+            .map(|answer| answer.into_inner().status())
+            .map_err(|status| status.code())
     };
     assert_eq!(check("").await, Ok(ServingStatus::Serving));
     assert_eq!(check("v1.Filesystem").await, Ok(ServingStatus::Serving));
     assert_eq!(check("v1.Disk").await, Err(Code::NotFound));
     let mut disks = DiskClient::new(daemon.channel("csi-proxy-v1").await);
-    let refused = disks.list_disk_ids(ListDiskIDsRequest {}).await.expect_err("it is not served");
+    let refused = disks
+        .list_disk_ids(ListDiskIDsRequest {})
+        .await
+        .expect_err("it is not served");
     assert_eq!(refused.code(), Code::Unimplemented);
     assert!(path_exists(&daemon).await);
 }
@@ -284,18 +426,29 @@ async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
 /// Calls the server 200 times through Python's gRPC, which has another HTTP/2 implementation than
 /// Go and this server.
 async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &str) -> String {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
+    let script =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../verify/python-client/calls.py");
     let mut command = Command::new(python);
-    command.arg(script).arg(socket).arg(OsStr::from_bytes(authority)).args([path, "200"]);
+    command
+        .arg(script)
+        .arg(socket)
+        .arg(OsStr::from_bytes(authority))
+        .args([path, "200"]);
     let output = command.output().await.expect("Python runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("plain text")
 }
 
 #[tokio::test]
 async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
     let Ok(python) = env::var("CSI_PROXY_PYTHON") else {
-        println!("skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set");
+        println!(
+            "skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set"
+        );
         return;
     };
     let daemon = Daemon::on(&good_input::node());
@@ -303,7 +456,8 @@ async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
     let socket = daemon.address(disk.pipe()).path();
     let long = br"\\.\pipe\".repeat(400);
     for authority in AUTHORITIES.into_iter().chain([&long[..]]) {
-        let outcomes = python_calls(&python, socket.clone(), authority, "/v1.Disk/ListDiskIDs").await;
+        let outcomes =
+            python_calls(&python, socket.clone(), authority, "/v1.Disk/ListDiskIDs").await;
         assert_eq!(outcomes, "OK 200\n", "{}", authority.escape_ascii());
     }
     let refused = python_calls(&python, socket, b"x", "/v1.Disk/GetDiskStats").await;

@@ -22,7 +22,12 @@ impl Client {
     pub(crate) async fn flood(mut self, path: &str) {
         loop {
             let (stream, head) = self.head(path, b"x", "1H");
-            if self.stream.write_all(&frame(HEADERS, 0x4 | 0x1, stream, &head)).await.is_err() {
+            if self
+                .stream
+                .write_all(&frame(HEADERS, 0x4 | 0x1, stream, &head))
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -32,7 +37,8 @@ impl Client {
     pub(crate) async fn send(&mut self, path: &str, message: &[u8]) -> u32 {
         let stream = self.begin(path).await;
         let length = u32::try_from(message.len()).expect("short").to_be_bytes();
-        self.write(DATA, 0x1, stream, &[&[0], &length[..], message].concat()).await;
+        self.write(DATA, 0x1, stream, &[&[0], &length[..], message].concat())
+            .await;
         stream
     }
 
@@ -44,7 +50,9 @@ impl Client {
                 assert_ne!(frame.kind, GOAWAY, "the connection stays open");
                 continue;
             }
-            if frame.kind == RST_STREAM || matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0 {
+            if frame.kind == RST_STREAM
+                || matches!(frame.kind, HEADERS | DATA) && frame.flags & 0x1 != 0
+            {
                 return;
             }
         }
@@ -58,7 +66,10 @@ impl Client {
             bytes.extend(frame(HEADERS, 0x4, stream, &head));
             bytes.extend(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]));
         }
-        self.stream.write_all(&bytes).await.expect("the server reads");
+        self.stream
+            .write_all(&bytes)
+            .await
+            .expect("the server reads");
     }
 
     /// Waits until the server has closed the connection.

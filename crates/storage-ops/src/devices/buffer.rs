@@ -16,12 +16,21 @@ where
 {
     let mut answer = T::new_zeroed();
     let filled = handle.control(code, input, answer.as_mut_bytes())?;
-    if filled < size_of::<T>() { Err(OsError::INSUFFICIENT_BUFFER) } else { Ok(answer) }
+    if filled < size_of::<T>() {
+        Err(OsError::INSUFFICIENT_BUFFER)
+    } else {
+        Ok(answer)
+    }
 }
 
 /// Sends `code` and returns the answer. Doubles the buffer, which begins with `first` bytes, until
 /// the answer fits.
-pub(crate) fn control_grown(handle: &dyn Handle, code: ControlCode, input: &[u8], first: usize) -> OsResult<Vec<u8>> {
+pub(crate) fn control_grown(
+    handle: &dyn Handle,
+    code: ControlCode,
+    input: &[u8],
+    first: usize,
+) -> OsResult<Vec<u8>> {
     let mut buffer = vec![0; first];
     loop {
         match handle.control(code, input, &mut buffer) {
@@ -59,22 +68,36 @@ pub(crate) fn attributes(handle: &dyn Handle) -> OsResult<FileAttributeTagInfo> 
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
             let attributes = query::<FileBasicInfo>(handle, FileInfo::Basic)?.attributes;
             let is_reparse_point = attributes & FILE_ATTRIBUTE_REPARSE_POINT != 0;
-            if is_reparse_point { Err(code) } else { Ok(FileAttributeTagInfo { attributes, reparse_tag: 0 }) }
+            if is_reparse_point {
+                Err(code)
+            } else {
+                Ok(FileAttributeTagInfo {
+                    attributes,
+                    reparse_tag: 0,
+                })
+            }
         }
         outcome => outcome,
     }
 }
 
 /// Returns the structure at `offset` of `buffer`, or `None` if the buffer is too short.
-pub(crate) fn at<T: FromBytes + KnownLayout + Immutable>(buffer: &[u8], offset: usize) -> Option<T> {
-    T::read_from_prefix(buffer.get(offset..)?).ok().map(|(value, _)| value)
+pub(crate) fn at<T: FromBytes + KnownLayout + Immutable>(
+    buffer: &[u8],
+    offset: usize,
+) -> Option<T> {
+    T::read_from_prefix(buffer.get(offset..)?)
+        .ok()
+        .map(|(value, _)| value)
 }
 
 /// Returns the UTF-16 text in `length` bytes at `offset` of `buffer`, or `None` if the buffer is
 /// too short.
 pub(crate) fn units_at(buffer: &[u8], offset: usize, length: usize) -> Option<os::U16String> {
     let bytes = buffer.get(offset..offset.checked_add(length)?)?;
-    let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let units = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     Some(os::U16String::from_vec(units.collect::<Vec<_>>()))
 }
 
@@ -100,9 +123,15 @@ mod tests {
             When::Before,
             FaultAction::Fail(OsError::INSUFFICIENT_BUFFER),
         );
-        let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(insatiable)];
-        let disk = Probed::new(sim.process(), probes).open(&NtPath::disk(0), &OPEN_FOR_QUERY).unwrap();
-        assert_eq!(control_grown(&*disk, LAYOUT, &[], 1 << 18), Err(OsError::INSUFFICIENT_BUFFER));
+        let probes: Vec<Arc<dyn Probe>> =
+            vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(insatiable)];
+        let disk = Probed::new(sim.process(), probes)
+            .open(&NtPath::disk(0), &OPEN_FOR_QUERY)
+            .unwrap();
+        assert_eq!(
+            control_grown(&*disk, LAYOUT, &[], 1 << 18),
+            Err(OsError::INSUFFICIENT_BUFFER)
+        );
         // With 256, 512 and 1024 KiB.
         assert_eq!(trace.counts().of("control DISK_GET_DRIVE_LAYOUT_EX"), 3);
     }

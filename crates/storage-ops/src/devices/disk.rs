@@ -1,8 +1,8 @@
 //! Disks as devices: their size, attributes and partition table.
 
 use os::abi::{
-    ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DiskGeometryEx, LengthInformation, SetDiskAttributes,
-    StorageDeviceNumber,
+    ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DiskGeometryEx, LengthInformation,
+    SetDiskAttributes, StorageDeviceNumber,
 };
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult};
 use zerocopy::IntoBytes;
@@ -31,8 +31,13 @@ pub(crate) struct Disk {
 impl Disk {
     /// Opens the disk `number`, and checks that the device has that number.
     pub(crate) fn open(os: &dyn Os, number: DiskNumber, access: Access) -> OperationResult<Self> {
-        let how = Open { access, ..OPEN_FOR_QUERY };
-        let handle = os.open(&NtPath::disk(number.0), &how).map_err(|code| open_error(code, number))?;
+        let how = Open {
+            access,
+            ..OPEN_FOR_QUERY
+        };
+        let handle = os
+            .open(&NtPath::disk(number.0), &how)
+            .map_err(|code| open_error(code, number))?;
         Self::from_handle(number, handle)
     }
 
@@ -40,7 +45,8 @@ impl Disk {
     /// documents that the partition table needs the right to read, which its control code does not
     /// ask for.
     pub(crate) fn open_for_read(os: &dyn Os, number: DiskNumber) -> OperationResult<Self> {
-        Self::open(os, number, Access::GENERIC_READ).or_else(|_| Self::open(os, number, Access::empty()))
+        Self::open(os, number, Access::GENERIC_READ)
+            .or_else(|_| Self::open(os, number, Access::empty()))
     }
 
     /// Opens the disk so that it keeps its number, for queries that need no right to its data.
@@ -60,7 +66,9 @@ impl Disk {
         if device_number(&*handle)? == Some(number) {
             return Ok(Self { number, handle });
         }
-        Err(OperationError::not_found(format!("{number} does not exist")))
+        Err(OperationError::not_found(format!(
+            "{number} does not exist"
+        )))
     }
 
     /// Checks that the device still has the number of the disk: Windows reuses numbers.
@@ -68,7 +76,10 @@ impl Disk {
         if device_number(&*self.handle)? == Some(self.number) {
             return Ok(());
         }
-        Err(OperationError::precondition(format!("{} has been replaced by another disk", self.number)))
+        Err(OperationError::precondition(format!(
+            "{} has been replaced by another disk",
+            self.number
+        )))
     }
 
     /// Queries the size in bytes.
@@ -89,7 +100,11 @@ impl Disk {
 
     /// Queries the size in bytes, as Windows knows it.
     pub(crate) fn known_size(&self) -> OsResult<u64> {
-        let length = match buffer::control::<LengthInformation>(&*self.handle, ControlCode::DISK_GET_LENGTH_INFO, &[]) {
+        let length = match buffer::control::<LengthInformation>(
+            &*self.handle,
+            ControlCode::DISK_GET_LENGTH_INFO,
+            &[],
+        ) {
             Ok(info) => info.length,
             Err(_) => self.geometry()?.disk_size,
         };
@@ -111,14 +126,24 @@ impl Disk {
 
     /// Queries the partition table.
     pub(crate) fn partition_table(&self) -> OperationResult<PartitionTable> {
-        let buffer = buffer::control_grown(&*self.handle, ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], LAYOUT_SIZE)?;
-        PartitionTable::parse(&buffer)
-            .ok_or_else(|| OperationError::of(OsError::GEN_FAILURE, "the partition table cannot be decoded"))
+        let buffer = buffer::control_grown(
+            &*self.handle,
+            ControlCode::DISK_GET_DRIVE_LAYOUT_EX,
+            &[],
+            LAYOUT_SIZE,
+        )?;
+        PartitionTable::parse(&buffer).ok_or_else(|| {
+            OperationError::of(
+                OsError::GEN_FAILURE,
+                "the partition table cannot be decoded",
+            )
+        })
     }
 
     /// Queries [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`].
     pub(crate) fn attributes(&self) -> OsResult<u64> {
-        let answer: DiskAttributes = buffer::control(&*self.handle, ControlCode::DISK_GET_DISK_ATTRIBUTES, &[])?;
+        let answer: DiskAttributes =
+            buffer::control(&*self.handle, ControlCode::DISK_GET_DISK_ATTRIBUTES, &[])?;
         Ok(answer.attributes)
     }
 
@@ -129,8 +154,17 @@ impl Disk {
 
     /// Sets the attributes in `mask` to those in `attributes`, persistently. Opens the same disk
     /// again for that.
-    pub(crate) fn set_attributes(&self, os: &dyn Os, attributes: u64, mask: u64) -> OperationResult<()> {
-        let writer = Self::open(os, self.number, Access::GENERIC_READ | Access::GENERIC_WRITE)?;
+    pub(crate) fn set_attributes(
+        &self,
+        os: &dyn Os,
+        attributes: u64,
+        mask: u64,
+    ) -> OperationResult<()> {
+        let writer = Self::open(
+            os,
+            self.number,
+            Access::GENERIC_READ | Access::GENERIC_WRITE,
+        )?;
         self.check_number()?;
         Ok(writer.send_attributes(attributes, mask)?)
     }
@@ -138,7 +172,11 @@ impl Disk {
     fn send_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let send = |version: usize| {
             let request = set_request(version, attributes, mask);
-            buffer::send(&*self.handle, ControlCode::DISK_SET_DISK_ATTRIBUTES, request.as_bytes())
+            buffer::send(
+                &*self.handle,
+                ControlCode::DISK_SET_DISK_ATTRIBUTES,
+                request.as_bytes(),
+            )
         };
         // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; shipped programs pass that of
         // `SET_DISK_ATTRIBUTES`.
@@ -147,7 +185,13 @@ impl Disk {
             outcome => outcome?,
         }
         // The attributes are set, whatever the update answers.
-        self.update().or_else(|code| if ErrorClass::DeviceRemoved.contains(code) { Err(code) } else { Ok(()) })
+        self.update().or_else(|code| {
+            if ErrorClass::DeviceRemoved.contains(code) {
+                Err(code)
+            } else {
+                Ok(())
+            }
+        })
     }
 }
 
@@ -195,7 +239,11 @@ mod tests {
     fn only_a_disk_has_a_disk_number() {
         const CD_ROM: u32 = 2;
         let number = |device_type, device_number| {
-            disk_number(StorageDeviceNumber { device_type, device_number, partition_number: 0 })
+            disk_number(StorageDeviceNumber {
+                device_type,
+                device_number,
+                partition_number: 0,
+            })
         };
         assert_eq!(number(DEVICE_TYPE_DISK, 3), Some(DiskNumber(3)));
         assert_eq!(number(CD_ROM, 3), None);
@@ -205,7 +253,12 @@ mod tests {
     #[test]
     fn a_disk_whose_device_has_another_number_is_not_found() {
         let sim = os_sim::node().disk(1 << 30).disk(1 << 30).build();
-        let open = |number| Disk::from_handle(DiskNumber(number), sim.open(&NtPath::disk(2), &OPEN_FOR_QUERY).unwrap());
+        let open = |number| {
+            Disk::from_handle(
+                DiskNumber(number),
+                sim.open(&NtPath::disk(2), &OPEN_FOR_QUERY).unwrap(),
+            )
+        };
         assert_eq!(open(2).ok().map(|disk| disk.number), Some(DiskNumber(2)));
         assert_eq!(open(1).err().map(|error| error.kind), Some(Kind::NotFound));
     }
@@ -213,6 +266,9 @@ mod tests {
     #[test]
     fn attributes_are_set_persistently_and_only_those_in_the_mask() {
         let request = set_request(40, 0, DiskAttributes::OFFLINE);
-        assert_eq!((request.persist, request.attributes, request.attributes_mask), (1, 0, DiskAttributes::OFFLINE));
+        assert_eq!(
+            (request.persist, request.attributes, request.attributes_mask),
+            (1, 0, DiskAttributes::OFFLINE)
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! The identifiers of disks: SCSI page 83 identifiers and serial numbers.
 
 use os::abi::{
-    ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, StorageDescriptorHead,
-    StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
+    ASSOCIATION_DEVICE, BusType, CODE_SET_ASCII, CODE_SET_BINARY, ControlCode,
+    StorageDescriptorHead, StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageIdentifier,
+    StoragePropertyQuery,
 };
 use os::{Handle, OsError, OsResult};
 use zerocopy::IntoBytes;
@@ -18,7 +19,9 @@ const DESCRIPTOR_SIZE: usize = 4096;
 /// never all spaces.
 pub(crate) fn page83(handle: &dyn Handle) -> OsResult<String> {
     let found = decoded(handle, StoragePropertyQuery::DEVICE_ID, parse_page83);
-    found.map(Option::unwrap_or_default).or_else(none_if_unsupported)
+    found
+        .map(Option::unwrap_or_default)
+        .or_else(none_if_unsupported)
 }
 
 /// Returns the serial number of the disk behind `handle` as Windows reports it, untrimmed. Empty if
@@ -30,24 +33,45 @@ pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
 /// Returns whether the disk behind `handle` is known to be a mounted file, such as the scratch
 /// space of a container.
 pub(crate) fn is_file_backed(handle: &dyn Handle) -> bool {
-    let bus = |descriptor: &[u8]| buffer::at::<StorageDeviceDescriptor>(descriptor, 0).map(|head| head.bus_type);
+    let bus = |descriptor: &[u8]| {
+        buffer::at::<StorageDeviceDescriptor>(descriptor, 0).map(|head| head.bus_type)
+    };
     decoded(handle, StoragePropertyQuery::DEVICE, bus) == Ok(Some(BusType::FILE_BACKED_VIRTUAL.0))
 }
 
 /// Returns an empty identifier if `code` states that the device does not have the property.
 pub(crate) fn none_if_unsupported(code: OsError) -> OsResult<String> {
-    if ErrorClass::UnsupportedOrInvalid.contains(code) { Ok(String::new()) } else { Err(code) }
+    if ErrorClass::UnsupportedOrInvalid.contains(code) {
+        Ok(String::new())
+    } else {
+        Err(code)
+    }
 }
 
 /// Queries the descriptor of a property, and decodes it.
-fn decoded<T>(handle: &dyn Handle, property_id: u32, decode: fn(&[u8]) -> Option<T>) -> OsResult<Option<T>> {
-    let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
+fn decoded<T>(
+    handle: &dyn Handle,
+    property_id: u32,
+    decode: fn(&[u8]) -> Option<T>,
+) -> OsResult<Option<T>> {
+    let query = StoragePropertyQuery {
+        property_id,
+        ..StoragePropertyQuery::default()
+    };
     let mut usual = [0; DESCRIPTOR_SIZE];
     let mut large = Vec::new();
     loop {
-        let answer = if large.is_empty() { &mut usual[..] } else { &mut large };
+        let answer = if large.is_empty() {
+            &mut usual[..]
+        } else {
+            &mut large
+        };
         let size = answer.len();
-        let filled = handle.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), answer)?;
+        let filled = handle.control(
+            ControlCode::STORAGE_QUERY_PROPERTY,
+            query.as_bytes(),
+            answer,
+        )?;
         let answer = &answer[..filled.min(size)];
         // If the buffer is too small, Windows fills it with the first bytes of the descriptor; the
         // header has the full size.
@@ -92,16 +116,28 @@ fn parse_serial(descriptor: &[u8]) -> Option<String> {
         start => usize::try_from(start).ok()?,
     };
     let bytes = descriptor.get(start..)?;
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     Some(text(&bytes[..end]))
 }
 
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|half| char::from(DIGITS[usize::from(half)]))
+        .collect()
 }
 
 /// Decodes ASCII text. Any other byte is decoded as Latin-1. Zero bytes at the end are padding.
 fn text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| char::from(*byte)).collect::<String>().trim_end_matches('\0').to_owned()
+    bytes
+        .iter()
+        .map(|byte| char::from(*byte))
+        .collect::<String>()
+        .trim_end_matches('\0')
+        .to_owned()
 }

@@ -35,7 +35,10 @@ pub(crate) fn signature_on(device: &dyn Handle) -> OsResult<Option<&'static str>
 }
 
 /// Searches the last sectors of a disk of `size` bytes for a signature, and returns its name.
-pub(crate) fn signature_at_end_of(device: &dyn Handle, size: u64) -> OsResult<Option<&'static str>> {
+pub(crate) fn signature_at_end_of(
+    device: &dyn Handle,
+    size: u64,
+) -> OsResult<Option<&'static str>> {
     const BLOCK: usize = signatures::BLOCK;
     let mut block = vec![0; BLOCK];
     // Only whole sectors can be read.
@@ -76,7 +79,8 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
     let answer = &answer[..filled.min(answer.len())];
     let head: FsAttributeInformation = buffer::at(answer, 0).ok_or(OsError::GEN_FAILURE)?;
     let length = usize::try_from(head.name_length).map_err(|_| OsError::GEN_FAILURE)?;
-    let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length).ok_or(OsError::GEN_FAILURE)?;
+    let name = buffer::units_at(answer, FsAttributeInformation::NAME_OFFSET, length)
+        .ok_or(OsError::GEN_FAILURE)?;
     let name = name.to_string_lossy();
     Ok((!name.is_empty() && name != "RAW").then_some(name))
 }
@@ -86,8 +90,12 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
 pub(crate) fn has_reparse_points(handle: &dyn Handle) -> OsResult<bool> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
     let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
-    let head: Option<FsAttributeInformation> = answer.get(..filled).and_then(|answer| buffer::at(answer, 0));
-    Ok(head.ok_or(OsError::GEN_FAILURE)?.attributes & FsAttributeInformation::SUPPORTS_REPARSE_POINTS != 0)
+    let head: Option<FsAttributeInformation> = answer
+        .get(..filled)
+        .and_then(|answer| buffer::at(answer, 0));
+    Ok(head.ok_or(OsError::GEN_FAILURE)?.attributes
+        & FsAttributeInformation::SUPPORTS_REPARSE_POINTS
+        != 0)
 }
 
 /// Queries the sizes of a mounted file system and of its clusters and sectors.
@@ -103,9 +111,18 @@ pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> 
 /// for a volume without the structure that the request reads; the answer may be an empty name.
 pub(crate) fn is_recognized(handle: &dyn Handle) -> OsResult<bool> {
     let mut recognized = [0; 16];
-    match handle.control(ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION, &[], &mut recognized) {
+    match handle.control(
+        ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,
+        &[],
+        &mut recognized,
+    ) {
         Ok(_) => Ok(recognized[0] != 0),
-        Err(code) if ErrorClass::Unreadable.contains(code) || ErrorClass::DeviceRemoved.contains(code) => Err(code),
+        Err(code)
+            if ErrorClass::Unreadable.contains(code)
+                || ErrorClass::DeviceRemoved.contains(code) =>
+        {
+            Err(code)
+        }
         // The name of the file system does not fit.
         Err(code) => Ok(ErrorClass::BufferTooSmall.contains(code)),
     }
@@ -122,6 +139,11 @@ pub(crate) fn stats(os: &dyn Os, volume: VolumeId) -> OperationResult<VolumeStat
     let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
     let total = size.total_units.checked_mul(unit);
     let free = size.available_units.checked_mul(unit);
-    let (Some(total), Some(free)) = (total, free) else { return Err(OsError::GEN_FAILURE.into()) };
-    Ok(VolumeStats { total, used: total.saturating_sub(free) })
+    let (Some(total), Some(free)) = (total, free) else {
+        return Err(OsError::GEN_FAILURE.into());
+    };
+    Ok(VolumeStats {
+        total,
+        used: total.saturating_sub(free),
+    })
 }

@@ -13,8 +13,10 @@ const MBR_SYSTEM: [u8; 2] = [0x27, 0xef];
 
 /// The types of GPT partitions that a computer starts from: EFI system and recovery.
 /// <https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt>
-const GPT_SYSTEM: [Uuid; 2] =
-    [Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b), Uuid::from_u128(0xde94bba4_06d1_4d40_a16a_bfd50179d6ac)];
+const GPT_SYSTEM: [Uuid; 2] = [
+    Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b),
+    Uuid::from_u128(0xde94bba4_06d1_4d40_a16a_bfd50179d6ac),
+];
 
 /// A partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +87,16 @@ pub(crate) enum TableStyle {
 impl PartitionTable {
     /// Returns the basic data partitions.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Partition> {
-        self.partitions.iter().filter(|partition| partition.kind == PartitionKind::Data)
+        self.partitions
+            .iter()
+            .filter(|partition| partition.kind == PartitionKind::Data)
     }
 
     /// Returns whether the disk has a partition other than the reserved one.
     pub(crate) fn is_partitioned(&self) -> bool {
-        self.partitions.iter().any(|partition| partition.kind != PartitionKind::Reserved)
+        self.partitions
+            .iter()
+            .any(|partition| partition.kind != PartitionKind::Reserved)
     }
 
     /// Returns whether the volume at `offset` is on the partition `number`, or on any partition if
@@ -101,7 +107,9 @@ impl PartitionTable {
             return number == 0;
         }
         let is_held = |partition: &Partition| number == 0 || partition.number == number;
-        self.partitions.iter().any(|partition| partition.offset == offset && is_held(partition))
+        self.partitions
+            .iter()
+            .any(|partition| partition.offset == offset && is_held(partition))
     }
 
     /// Decodes a `DRIVE_LAYOUT_INFORMATION_EX`. Returns `None` if it is malformed.
@@ -110,7 +118,9 @@ impl PartitionTable {
         let style = PartitionStyle(head.style);
         let mut partitions = Vec::new();
         for index in 0..usize::try_from(head.partition_count).ok()? {
-            let offset = index.checked_mul(size_of::<PartitionEntry>())?.checked_add(size_of::<DriveLayout>())?;
+            let offset = index
+                .checked_mul(size_of::<PartitionEntry>())?
+                .checked_add(size_of::<DriveLayout>())?;
             let entry: PartitionEntry = buffer::at(buffer, offset)?;
             let kind = match style {
                 PartitionStyle::MBR if entry.mbr_type() == 0 => continue,
@@ -118,18 +128,39 @@ impl PartitionTable {
                 _ if entry.gpt_type() == Uuid::nil() => continue,
                 _ => PartitionKind::of_gpt(entry.gpt_type()),
             };
-            let (offset, length) = (u64::try_from(entry.offset).ok()?, u64::try_from(entry.length).ok()?);
+            let (offset, length) = (
+                u64::try_from(entry.offset).ok()?,
+                u64::try_from(entry.length).ok()?,
+            );
             let is_active = style == PartitionStyle::MBR && entry.mbr_is_active();
-            partitions.push(Partition { number: entry.number, offset, length, kind, is_active });
+            partitions.push(Partition {
+                number: entry.number,
+                offset,
+                length,
+                kind,
+                is_active,
+            });
         }
         partitions.sort_unstable_by_key(|partition| partition.offset);
         match style {
-            PartitionStyle::RAW => Some(Self { style: TableStyle::Raw, partitions: Vec::new() }),
+            PartitionStyle::RAW => Some(Self {
+                style: TableStyle::Raw,
+                partitions: Vec::new(),
+            }),
             PartitionStyle::MBR if partitions.is_empty() && head.disk_id[..4] == [0; 4] => {
-                Some(Self { style: TableStyle::BlankMbr, partitions })
+                Some(Self {
+                    style: TableStyle::BlankMbr,
+                    partitions,
+                })
             }
-            PartitionStyle::MBR => Some(Self { style: TableStyle::Mbr, partitions }),
-            PartitionStyle::GPT => Some(Self { style: TableStyle::Gpt, partitions }),
+            PartitionStyle::MBR => Some(Self {
+                style: TableStyle::Mbr,
+                partitions,
+            }),
+            PartitionStyle::GPT => Some(Self {
+                style: TableStyle::Gpt,
+                partitions,
+            }),
             _ => None,
         }
     }
@@ -138,7 +169,10 @@ impl PartitionTable {
 #[cfg(test)]
 mod tests {
     use os::Uuid;
-    use os::abi::{BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, gpt_entry, gpt_layout};
+    use os::abi::{
+        BASIC_DATA, DriveLayout, MSFT_RESERVED, PartitionEntry, PartitionStyle, gpt_entry,
+        gpt_layout,
+    };
     use zerocopy::IntoBytes;
 
     use super::{Partition, PartitionKind, PartitionTable, TableStyle};
@@ -148,7 +182,10 @@ mod tests {
 
     fn decoded(style: PartitionStyle, entries: &[PartitionEntry]) -> Option<PartitionTable> {
         let partition_count = u32::try_from(entries.len()).unwrap();
-        let head = DriveLayout { style: style.0, ..gpt_layout(Uuid::nil(), 0, 0, partition_count) };
+        let head = DriveLayout {
+            style: style.0,
+            ..gpt_layout(Uuid::nil(), 0, 0, partition_count)
+        };
         PartitionTable::parse(&[head.as_bytes(), entries.as_bytes()].concat())
     }
 
@@ -156,20 +193,40 @@ mod tests {
     /// long.
     fn entry(number: u32, partition_type: [u8; 16]) -> PartitionEntry {
         let (offset, length) = (i64::from(number) << 20, 1 << 20);
-        PartitionEntry { partition_type, ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length) }
+        PartitionEntry {
+            partition_type,
+            ..gpt_entry(number, Uuid::nil(), Uuid::nil(), offset, length)
+        }
     }
 
     fn partition(number: u32, kind: PartitionKind) -> Partition {
-        Partition { number, offset: u64::from(number) * MIB, length: MIB, kind, is_active: false }
+        Partition {
+            number,
+            offset: u64::from(number) * MIB,
+            length: MIB,
+            kind,
+            is_active: false,
+        }
     }
 
     #[test]
     fn the_entries_of_a_gpt_are_decoded_by_type_and_sorted_by_offset() {
         let types = [EFI, MSFT_RESERVED, BASIC_DATA, Uuid::nil()].map(|kind| kind.to_bytes_le());
-        let entries = [entry(4, types[2]), entry(1, types[0]), entry(2, types[1]), entry(3, types[3])];
-        let (efi, reserved) = (partition(1, PartitionKind::System), partition(2, PartitionKind::Reserved));
+        let entries = [
+            entry(4, types[2]),
+            entry(1, types[0]),
+            entry(2, types[1]),
+            entry(3, types[3]),
+        ];
+        let (efi, reserved) = (
+            partition(1, PartitionKind::System),
+            partition(2, PartitionKind::Reserved),
+        );
         let partitions = vec![efi, reserved, partition(4, PartitionKind::Data)];
-        let expected = PartitionTable { style: TableStyle::Gpt, partitions };
+        let expected = PartitionTable {
+            style: TableStyle::Gpt,
+            partitions,
+        };
         assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));
     }
 
@@ -184,25 +241,55 @@ mod tests {
             // In an MBR entry these bytes have another meaning.
             entry(4, MSFT_RESERVED.to_bytes_le()),
         ];
-        let kinds = [PartitionKind::Data, PartitionKind::Data, PartitionKind::Other, PartitionKind::Other];
+        let kinds = [
+            PartitionKind::Data,
+            PartitionKind::Data,
+            PartitionKind::Other,
+            PartitionKind::Other,
+        ];
         let with_flag = |(number, kind)| {
             // In an entry of a GPT the second byte is a part of the type.
             let is_active = [2, 4].contains(&number);
-            Partition { is_active, ..partition(number, kind) }
+            Partition {
+                is_active,
+                ..partition(number, kind)
+            }
         };
         let partitions = (1..).zip(kinds).map(with_flag).collect();
-        assert_eq!(decoded(PartitionStyle::MBR, &entries), Some(PartitionTable { style: TableStyle::Mbr, partitions }));
+        assert_eq!(
+            decoded(PartitionStyle::MBR, &entries),
+            Some(PartitionTable {
+                style: TableStyle::Mbr,
+                partitions
+            })
+        );
     }
 
     #[test]
     fn a_disk_with_only_a_reserved_partition_or_an_empty_entry_is_not_partitioned() {
         let is_partitioned = |style, entry| decoded(style, &[entry]).unwrap().is_partitioned();
-        assert!(is_partitioned(PartitionStyle::GPT, entry(1, EFI.to_bytes_le())));
-        assert!(is_partitioned(PartitionStyle::GPT, entry(1, BASIC_DATA.to_bytes_le())));
-        assert!(!is_partitioned(PartitionStyle::GPT, entry(1, MSFT_RESERVED.to_bytes_le())));
+        assert!(is_partitioned(
+            PartitionStyle::GPT,
+            entry(1, EFI.to_bytes_le())
+        ));
+        assert!(is_partitioned(
+            PartitionStyle::GPT,
+            entry(1, BASIC_DATA.to_bytes_le())
+        ));
+        assert!(!is_partitioned(
+            PartitionStyle::GPT,
+            entry(1, MSFT_RESERVED.to_bytes_le())
+        ));
         assert!(!is_partitioned(PartitionStyle::GPT, entry(1, [0; 16])));
         assert!(!is_partitioned(PartitionStyle::MBR, entry(0, [0; 16])));
-        assert_eq!(decoded(PartitionStyle::MBR, &[]).unwrap().style, TableStyle::BlankMbr);
-        assert_eq!(decoded(PartitionStyle(3), &[]), None, "an unknown style is not an empty disk");
+        assert_eq!(
+            decoded(PartitionStyle::MBR, &[]).unwrap().style,
+            TableStyle::BlankMbr
+        );
+        assert_eq!(
+            decoded(PartitionStyle(3), &[]),
+            None,
+            "an unknown style is not an empty disk"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Reparse points: symbolic links, junctions and volume mount points.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
-    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse,
+    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
@@ -47,7 +47,9 @@ impl Link {
         }
         let mut data = [0; MAX_SIZE];
         let filled = handle.control(ControlCode::FSCTL_GET_REPARSE_POINT, &[], &mut data)?;
-        Self::parse(&data[..filled.min(MAX_SIZE)]).map(Some).ok_or(OsError::FILE_CORRUPT)
+        Self::parse(&data[..filled.min(MAX_SIZE)])
+            .map(Some)
+            .ok_or(OsError::FILE_CORRUPT)
     }
 
     /// Decodes a reparse data buffer.
@@ -60,12 +62,20 @@ impl Link {
                 let link: SymlinkReparse = buffer::at(data, 0)?;
                 let start = size_of::<SymlinkReparse>() + usize::from(link.substitute_offset);
                 let name = buffer::units_at(data, start, link.substitute_length.into())?;
-                Some(if link.flags & SYMLINK_RELATIVE == 0 { Self::Symlink(name) } else { Self::Relative(name) })
+                Some(if link.flags & SYMLINK_RELATIVE == 0 {
+                    Self::Symlink(name)
+                } else {
+                    Self::Relative(name)
+                })
             }
             REPARSE_TAG_MOUNT_POINT => {
                 let link: MountPointReparse = buffer::at(data, 0)?;
                 let start = size_of::<MountPointReparse>() + usize::from(link.substitute_offset);
-                Some(Self::MountPoint(buffer::units_at(data, start, link.substitute_length.into())?))
+                Some(Self::MountPoint(buffer::units_at(
+                    data,
+                    start,
+                    link.substitute_length.into(),
+                )?))
             }
             _ => Some(Self::Other),
         }
@@ -82,7 +92,9 @@ impl Link {
     /// Returns the target, if it is on a volume that is named by its GUID: the volume, and the path
     /// below its root directory.
     pub(crate) fn path_on_volume(&self) -> Option<(VolumeId, U16String)> {
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return None;
+        };
         let text = target.to_string().ok()?;
         let (name, below) = text.split_at(text.find('}')? + 1);
         let volume = VolumeId::from_substitute(&U16String::from_str(&format!(r"{name}\")))?;
@@ -93,7 +105,9 @@ impl Link {
 
     /// Returns the server that the target is on, in lower case.
     pub(crate) fn server(&self) -> Option<String> {
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return None;
+        };
         let rest = starts_with(target, UNC).then(|| target.as_slice().get(UNC.len()..))??;
         let server = rest.split(|unit| *unit == u16::from(b'\\')).next()?;
         Some(String::from_utf16_lossy(server).to_lowercase())
@@ -106,7 +120,9 @@ impl Link {
     /// must not be opened: Windows refuses some of them if it follows a link, but not if they are
     /// opened by name.
     pub(crate) fn nt_target(&self) -> Option<NtPath> {
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return None;
+        };
         (is_local(target) || starts_with(target, UNC)).then(|| NtPath::from_win32(target))
     }
 
@@ -117,26 +133,37 @@ impl Link {
     /// following the link: csi-proxy would log on to the server as `LocalSystem`.
     pub(crate) fn leads_to_pipe(&self) -> bool {
         const SHARES: [&str; 3] = ["pipe", "ipc$", "mailslot"];
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return false;
+        };
         let text = target.to_string_lossy().to_lowercase();
         let is_pipe = |name: &str| SHARES.contains(&name);
-        match text.strip_prefix(r"\??\unc\").map(|remote| remote.split('\\').filter(|name| !name.is_empty())) {
+        match text
+            .strip_prefix(r"\??\unc\")
+            .map(|remote| remote.split('\\').filter(|name| !name.is_empty()))
+        {
             // A redirector may be named before the server.
-            Some(mut names) => names.find(|name| !name.starts_with(';')).and(names.next()).is_some_and(is_pipe),
+            Some(mut names) => names
+                .find(|name| !name.starts_with(';'))
+                .and(names.next())
+                .is_some_and(is_pipe),
             None => text.contains(r"\device\mup\") && text.split('\\').any(is_pipe),
         }
     }
 
     /// Returns the target, if it is a path on a drive.
     pub(crate) fn host_path(&self) -> Option<HostPath> {
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return None };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return None;
+        };
         HostPath::parse(target.to_string().ok()?.strip_prefix(r"\??\")?).ok()
     }
 
     /// Returns the target, if it is a path on a drive that means the same to Windows and as a
     /// [`HostPath`]: each of its components is one of a file, and it does not end with a backslash.
     pub(crate) fn plain_host_path(&self) -> Option<HostPath> {
-        self.host_path().filter(|path| self.nt_target() == Some(path.to_nt()))
+        self.host_path()
+            .filter(|path| self.nt_target() == Some(path.to_nt()))
     }
 
     /// Returns whether the target is, or may be, on a server: whether it is not on a drive or a
@@ -145,7 +172,9 @@ impl Link {
         if matches!(self, Self::Relative(_)) {
             return true;
         }
-        let (Self::Symlink(target) | Self::MountPoint(target)) = self else { return false };
+        let (Self::Symlink(target) | Self::MountPoint(target)) = self else {
+            return false;
+        };
         !is_local(target)
     }
 }
@@ -158,7 +187,8 @@ impl Link {
 /// <https://learn.microsoft.com/windows-hardware/drivers/kernel/local-and-global-ms-dos-device-names>
 /// <https://learn.microsoft.com/windows/win32/fileio/defining-an-ms-dos-device-name>
 fn is_local(target: &U16Str) -> bool {
-    let is_drive = starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
+    let is_drive =
+        starts_with(target, r"\??\") && target.as_slice().get(5) == Some(&u16::from(b':'));
     is_drive || starts_with(target, r"\??\Volume{")
 }
 
@@ -169,7 +199,11 @@ const UNC: &str = r"\??\UNC\";
 /// names below `\??\`.
 pub(crate) fn win32_name(target: &U16Str) -> String {
     let name = target.to_string_lossy();
-    match (name.strip_prefix(r"\??\UNC\"), name.strip_prefix(r"\??\Volume{"), name.strip_prefix(r"\??\")) {
+    match (
+        name.strip_prefix(r"\??\UNC\"),
+        name.strip_prefix(r"\??\Volume{"),
+        name.strip_prefix(r"\??\"),
+    ) {
         (Some(remote), ..) => format!(r"\\{remote}"),
         (None, Some(volume), _) => format!(r"\\?\Volume{{{volume}"),
         (None, None, Some(local)) => local.to_owned(),
@@ -193,7 +227,11 @@ pub(crate) fn has_own_entries(info: FileAttributeTagInfo) -> bool {
 
 /// Returns whether `text` starts with `prefix`, in any case.
 fn starts_with(text: &U16Str, prefix: &str) -> bool {
-    let start = text.as_slice().iter().take(prefix.len()).map(|unit| upper(*unit));
+    let start = text
+        .as_slice()
+        .iter()
+        .take(prefix.len())
+        .map(|unit| upper(*unit));
     start.eq(prefix.encode_utf16().map(upper))
 }
 
@@ -205,19 +243,30 @@ fn upper(unit: u16) -> u16 {
 /// with the print name `print`.
 ///
 /// Errors: `FILENAME_EXCED_RANGE` if the names do not fit into a reparse point.
-pub(crate) fn set_symlink(handle: &dyn Handle, substitute: &U16Str, print: &U16Str) -> OsResult<()> {
+pub(crate) fn set_symlink(
+    handle: &dyn Handle,
+    substitute: &U16Str,
+    print: &U16Str,
+) -> OsResult<()> {
     let data = symlink_data(substitute, print).ok_or(OsError::FILENAME_EXCED_RANGE)?;
     buffer::send(handle, ControlCode::FSCTL_SET_REPARSE_POINT, &data)
 }
 
 /// Encodes the reparse data buffer of a symbolic link. Returns `None` if the names do not fit.
 fn symlink_data(substitute: &U16Str, print: &U16Str) -> Option<Vec<u8>> {
-    let (substitute, print) = (substitute.as_slice().as_bytes(), print.as_slice().as_bytes());
+    let (substitute, print) = (
+        substitute.as_slice().as_bytes(),
+        print.as_slice().as_bytes(),
+    );
     let length = size_of::<SymlinkReparse>() + substitute.len() + print.len();
     if length + size_of::<ReparseHead>() > MAX_SIZE {
         return None;
     }
-    let head = ReparseHead { tag: REPARSE_TAG_SYMLINK, data_length: u16::try_from(length).ok()?, reserved: 0 };
+    let head = ReparseHead {
+        tag: REPARSE_TAG_SYMLINK,
+        data_length: u16::try_from(length).ok()?,
+        reserved: 0,
+    };
     let link = SymlinkReparse {
         substitute_offset: 0,
         substitute_length: u16::try_from(substitute.len()).ok()?,
@@ -259,7 +308,11 @@ mod tests {
             (volume, None),
         ] {
             let link = Link::MountPoint(U16String::from_str(target));
-            assert_eq!((link.server().as_deref(), link.volume().is_some()), (server, target == volume), "{target}");
+            assert_eq!(
+                (link.server().as_deref(), link.volume().is_some()),
+                (server, target == volume),
+                "{target}"
+            );
         }
     }
 
@@ -268,7 +321,11 @@ mod tests {
         for (target, is_remote, is_nt) in [
             (r"\??\C:\var", false, true),
             (r"\??\c:", false, true),
-            (r"\??\volume{7d2b3c4e-0000-0000-0000-100000000000}\x", false, true),
+            (
+                r"\??\volume{7d2b3c4e-0000-0000-0000-100000000000}\x",
+                false,
+                true,
+            ),
             (r"\??\unc\host\share", true, true),
             (r"\??\GLOBALROOT\Device\Mup\host\share", true, false),
             (r"\??\pipe\x", true, false),
@@ -278,8 +335,15 @@ mod tests {
             (r"\\?\C:\var", true, false),
         ] {
             let target_units = U16String::from_str(target);
-            for link in [Link::Symlink(target_units.clone()), Link::MountPoint(target_units)] {
-                assert_eq!((link.is_remote(), link.nt_target().is_some()), (is_remote, is_nt), "{target}");
+            for link in [
+                Link::Symlink(target_units.clone()),
+                Link::MountPoint(target_units),
+            ] {
+                assert_eq!(
+                    (link.is_remote(), link.nt_target().is_some()),
+                    (is_remote, is_nt),
+                    "{target}"
+                );
             }
         }
         assert!(Link::Relative(U16String::from_str("x")).is_remote());
@@ -304,9 +368,16 @@ mod tests {
     #[test]
     fn the_target_is_found_at_any_offset_among_the_names() {
         let (print, nt) = (r"C:\d", r"\??\C:\d");
-        let bytes = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let bytes = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<_>>()
+        };
         let offsets = [bytes(print).len(), bytes(nt).len(), 0, bytes(print).len()];
-        let offsets: Vec<_> = offsets.iter().flat_map(|n| u16::try_from(*n).unwrap().to_le_bytes()).collect();
+        let offsets: Vec<_> = offsets
+            .iter()
+            .flat_map(|n| u16::try_from(*n).unwrap().to_le_bytes())
+            .collect();
         let target = U16String::from_str(nt);
         for (tag, flags, link) in [
             (0xa000_000c_u32, &[0; 4][..], Link::Symlink(target.clone())),

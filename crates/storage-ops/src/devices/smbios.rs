@@ -34,7 +34,9 @@ pub(crate) fn read_serial(os: &dyn Os) -> OsResult<Option<String>> {
 pub(crate) fn serial(raw: &[u8]) -> Option<String> {
     let head: RawSmbios = buffer::at(raw, 0)?;
     let table = raw.get(size_of::<RawSmbios>()..)?;
-    let mut rest = table.get(..usize::try_from(head.length).ok()?).unwrap_or(table);
+    let mut rest = table
+        .get(..usize::try_from(head.length).ok()?)
+        .unwrap_or(table);
     loop {
         let (kind, length) = (*rest.first()?, usize::from(*rest.get(1)?));
         if kind == END || length < HEADER {
@@ -44,7 +46,10 @@ pub(crate) fn serial(raw: &[u8]) -> Option<String> {
         if kind == SYSTEM {
             let index = usize::from(*formatted.get(SERIAL_INDEX)?).checked_sub(1)?;
             let set = &strings[..end_of(strings)?];
-            let text = set.split(|byte| *byte == 0).nth(index).filter(|text| !text.is_empty())?;
+            let text = set
+                .split(|byte| *byte == 0)
+                .nth(index)
+                .filter(|text| !text.is_empty())?;
             return Some(text.iter().map(|byte| char::from(*byte)).collect());
         }
         rest = &strings[end_of(strings)?..];
@@ -53,7 +58,10 @@ pub(crate) fn serial(raw: &[u8]) -> Option<String> {
 
 /// Returns the length of the strings of a structure, with the two zero bytes that end them.
 fn end_of(strings: &[u8]) -> Option<usize> {
-    strings.windows(2).position(|pair| pair == [0, 0]).map(|at| at + 2)
+    strings
+        .windows(2)
+        .position(|pair| pair == [0, 0])
+        .map(|at| at + 2)
 }
 
 #[cfg(test)]
@@ -71,8 +79,12 @@ mod tests {
 
     #[test]
     fn contract_30_the_serial_number_is_verbatim() {
-        let system = b"\x01\x08\x01\x00\x01\x02\x00\x03VMware, Inc.\0VMware7,1\0VMware-56 4d 0d  4e\0\0";
-        assert_eq!(serial(&table(&[BIOS, system, END])).as_deref(), Some("VMware-56 4d 0d  4e"));
+        let system =
+            b"\x01\x08\x01\x00\x01\x02\x00\x03VMware, Inc.\0VMware7,1\0VMware-56 4d 0d  4e\0\0";
+        assert_eq!(
+            serial(&table(&[BIOS, system, END])).as_deref(),
+            Some("VMware-56 4d 0d  4e")
+        );
     }
 
     #[test]
@@ -80,7 +92,13 @@ mod tests {
         let no_index = b"\x01\x08\x01\x00\x01\x00\x00\x00Maker\0\0";
         let short = b"\x01\x06\x01\x00\x01\x00Maker\0\0";
         let dangling = b"\x01\x08\x01\x00\x01\x00\x00\x09Maker\0\0";
-        for structures in [&[BIOS, END][..], &[BIOS, no_index, END], &[short, END], &[dangling, END], &[]] {
+        for structures in [
+            &[BIOS, END][..],
+            &[BIOS, no_index, END],
+            &[short, END],
+            &[dangling, END],
+            &[],
+        ] {
             assert_eq!(serial(&table(structures)), None);
         }
     }
@@ -90,9 +108,16 @@ mod tests {
     #[test]
     fn a_structure_may_be_a_header_and_nothing_is_read_behind_a_malformed_one_or_the_end() {
         let bare = b"\x80\x04\x00\x00\0\0";
-        assert_eq!(serial(&table(&[bare, SYSTEM, END])).as_deref(), Some("serial"));
+        assert_eq!(
+            serial(&table(&[bare, SYSTEM, END])).as_deref(),
+            Some("serial")
+        );
         for length in 0..4 {
-            assert_eq!(serial(&table(&[&[0x80, length, 0, 0, 0, 0], SYSTEM, END])), None, "{length}");
+            assert_eq!(
+                serial(&table(&[&[0x80, length, 0, 0, 0, 0], SYSTEM, END])),
+                None,
+                "{length}"
+            );
         }
         assert_eq!(serial(&table(&[BIOS, END, SYSTEM])), None);
     }

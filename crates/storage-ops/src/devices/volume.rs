@@ -13,18 +13,25 @@ use crate::types::{DiskNumber, VolumeId};
 pub(crate) const OPEN_FOR_READ: Open = Open::existing(Access::GENERIC_READ, Options::empty());
 
 /// Opens the file system of a volume for changes.
-pub(crate) const OPEN_FOR_CHANGE: Open =
-    Open::existing(Access::GENERIC_READ.union(Access::GENERIC_WRITE), Options::empty());
+pub(crate) const OPEN_FOR_CHANGE: Open = Open::existing(
+    Access::GENERIC_READ.union(Access::GENERIC_WRITE),
+    Options::empty(),
+);
 
 /// Opens `volume`.
 pub(crate) fn open(os: &dyn Os, volume: VolumeId, how: &Open) -> OperationResult<Box<dyn Handle>> {
-    os.open(&volume.device(), how).map_err(|code| volume_error(code, volume))
+    os.open(&volume.device(), how)
+        .map_err(|code| volume_error(code, volume))
 }
 
 fn volume_error(code: OsError, volume: VolumeId) -> OperationError {
     if ErrorClass::DeviceRemoved.contains(code) {
-        let error = OperationError::not_found(format!("volume {volume} does not exist ({})", code.0));
-        OperationError { code: Some(code), ..error }
+        let error =
+            OperationError::not_found(format!("volume {volume} does not exist ({})", code.0));
+        OperationError {
+            code: Some(code),
+            ..error
+        }
     } else {
         code.into()
     }
@@ -33,15 +40,26 @@ fn volume_error(code: OsError, volume: VolumeId) -> OperationError {
 /// Queries the extents of the volume behind `handle`.
 pub(crate) fn extents(handle: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
     let first = size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>();
-    let answer = buffer::control_grown(handle, ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], first)?;
+    let answer = buffer::control_grown(
+        handle,
+        ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
+        &[],
+        first,
+    )?;
     parse_extents(&answer).ok_or(OsError::GEN_FAILURE)
 }
 
 /// Decodes a `VOLUME_DISK_EXTENTS`. Returns `None` if it is malformed.
 pub(crate) fn parse_extents(answer: &[u8]) -> Option<Vec<DiskExtent>> {
     let head: VolumeDiskExtents = buffer::at(answer, 0)?;
-    let offset = |index: usize| index.checked_mul(size_of::<DiskExtent>())?.checked_add(size_of_val(&head));
-    (0..usize::try_from(head.count).ok()?).map(|index| buffer::at(answer, offset(index)?)).collect()
+    let offset = |index: usize| {
+        index
+            .checked_mul(size_of::<DiskExtent>())?
+            .checked_add(size_of_val(&head))
+    };
+    (0..usize::try_from(head.count).ok()?)
+        .map(|index| buffer::at(answer, offset(index)?))
+        .collect()
 }
 
 /// Queries the extents of `volume`.

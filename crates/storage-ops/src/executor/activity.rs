@@ -97,7 +97,8 @@ impl Executor {
         };
         let lock = |key: &KeyUse| {
             let call = |request: &QueuedRequest| request.call;
-            let (outlived, held): (Vec<_>, Vec<_>) = key.granted.iter().partition(|one| one.is_outlived);
+            let (outlived, held): (Vec<_>, Vec<_>) =
+                key.granted.iter().partition(|one| one.is_outlived);
             LockUse {
                 key: key.key.clone(),
                 held_by: held.into_iter().filter_map(call).collect(),
@@ -110,7 +111,11 @@ impl Executor {
             pools: self.pools.in_use(),
             // The directories above a locked path are locked too, but with shared locks, which
             // nobody has to wait for.
-            locks: keys.iter().filter(|key| key.is_exclusive || !key.waiting.is_empty()).map(lock).collect(),
+            locks: keys
+                .iter()
+                .filter(|key| key.is_exclusive || !key.waiting.is_empty())
+                .map(lock)
+                .collect(),
         }
     }
 
@@ -132,22 +137,33 @@ impl Executor {
 
     fn state(&self, request: &Request, all: &[(u64, Request)], keys: &[KeyUse]) -> RequestState {
         if let Some(shared) = request.shares {
-            let other = all.binary_search_by_key(&shared, |(number, _)| *number).ok();
-            return RequestState::Joined(other.and_then(|at| all[at].1.call).map(|call| call.number));
+            let other = all
+                .binary_search_by_key(&shared, |(number, _)| *number)
+                .ok();
+            return RequestState::Joined(
+                other.and_then(|at| all[at].1.call).map(|call| call.number),
+            );
         }
         match request.work.stage() {
             Stage::Requested => RequestState::Starting,
             Stage::WaitingForThread { pool, is_exempt } => {
                 let client = request.call.map(|call| call.client);
-                let holder = Holder { resource: request.work.resource(), client, is_exempt };
+                let holder = Holder {
+                    resource: request.work.resource(),
+                    client,
+                    is_exempt,
+                };
                 RequestState::WaitingForThread(self.pools.wait(pool, &holder))
             }
             Stage::Running(pool) => RequestState::Running(pool),
             Stage::WaitingForLocks(number) => {
-                let is_awaited = |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
+                let is_awaited =
+                    |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
                 keys.iter()
                     .find(is_awaited)
-                    .map_or(RequestState::Starting, |key| RequestState::WaitingForLock(key.key.clone()))
+                    .map_or(RequestState::Starting, |key| {
+                        RequestState::WaitingForLock(key.key.clone())
+                    })
             }
         }
     }

@@ -36,7 +36,11 @@ impl InlineReads {
     /// Returns the permission to run a read on this thread, unless the runtime has no other thread
     /// to spare.
     pub(super) fn permit(&self) -> Option<Permit<'_>> {
-        let Watched { running, limit, begun } = self.0.get_or_init(Watched::start).as_ref()?;
+        let Watched {
+            running,
+            limit,
+            begun,
+        } = self.0.get_or_init(Watched::start).as_ref()?;
         let permit = Permit(running);
         if running.fetch_add(1, Ordering::SeqCst) >= *limit {
             return None;
@@ -58,15 +62,26 @@ impl Watched {
     /// runtime.
     fn start() -> Option<Self> {
         let runtime = Handle::current();
-        let limit = runtime.metrics().num_workers().checked_sub(1).filter(|limit| *limit > 0)?;
+        let limit = runtime
+            .metrics()
+            .num_workers()
+            .checked_sub(1)
+            .filter(|limit| *limit > 0)?;
         let running = Arc::new(AtomicUsize::new(0));
         let (begun, reads) = sync_channel(1);
         let watched = Arc::clone(&running);
         // The thread that runs the empty task then waits for network events.
         let wake = move || drop(runtime.spawn(async {}));
         let watch = move || wake_while_reads_run(reads, &watched, wake);
-        Builder::new().name("inline-reads".into()).spawn(watch).ok()?;
-        Some(Self { running, limit, begun })
+        Builder::new()
+            .name("inline-reads".into())
+            .spawn(watch)
+            .ok()?;
+        Some(Self {
+            running,
+            limit,
+            begun,
+        })
     }
 }
 

@@ -14,7 +14,12 @@ use crate::sync::Arc;
 impl Node {
     /// Runs `operation` on this thread and blocks until it has ended.
     pub fn run<O: Operation>(&self, operation: &O) -> Result<O::Output, Error> {
-        conclude(self, operation, Requester::default(), self.result_of(operation))
+        conclude(
+            self,
+            operation,
+            Requester::default(),
+            self.result_of(operation),
+        )
     }
 
     fn result_of<O: Operation>(&self, operation: &O) -> OperationResult<O::Output> {

@@ -41,7 +41,12 @@ impl Call {
         if !current.is_none() {
             return current;
         }
-        tracing::info_span!("call", id = self.number, rpc = self.label, object = field::Empty)
+        tracing::info_span!(
+            "call",
+            id = self.number,
+            rpc = self.label,
+            object = field::Empty
+        )
     }
 }
 
@@ -61,13 +66,19 @@ impl Requester {
 
 impl From<ClientId> for Requester {
     fn from(client: ClientId) -> Self {
-        Self { client: Some(client), call: None }
+        Self {
+            client: Some(client),
+            call: None,
+        }
     }
 }
 
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
-        Self { client: Some(call.client), call: Some(call) }
+        Self {
+            client: Some(call.client),
+            call: Some(call),
+        }
     }
 }
 
@@ -96,7 +107,10 @@ pub(crate) struct Tracked<O> {
 
 impl<O> Tracked<O> {
     pub(crate) fn new(operation: O) -> Self {
-        Self { operation, stage: Mutex::default() }
+        Self {
+            operation,
+            stage: Mutex::default(),
+        }
     }
 
     pub(crate) fn enters(&self, stage: Stage) {
@@ -166,7 +180,9 @@ struct Table {
 
 impl Table {
     fn position(&self, number: u64) -> Option<usize> {
-        self.requests.binary_search_by_key(&number, |(number, _)| *number).ok()
+        self.requests
+            .binary_search_by_key(&number, |(number, _)| *number)
+            .ok()
     }
 }
 
@@ -178,13 +194,23 @@ impl Requests {
         let number = table.next;
         table.next += 1;
         table.shared += u64::from(shares.is_some());
-        table.requests.push_back((number, Request { call, has_caller: true, shares, work }));
+        table.requests.push_back((
+            number,
+            Request {
+                call,
+                has_caller: true,
+                shares,
+                work,
+            },
+        ));
         number
     }
 
     pub(crate) fn remove(&self, number: u64) {
         let mut table = lock(&self.0);
-        let removed = table.position(number).and_then(|at| table.requests.remove(at));
+        let removed = table
+            .position(number)
+            .and_then(|at| table.requests.remove(at));
         drop(table);
         // Dropped without the lock.
         drop(removed);
@@ -207,8 +233,13 @@ impl Requests {
     /// Returns the operation that a call has requested, if it is in progress.
     pub(crate) fn of_call(&self, call: u64) -> Option<Arc<dyn Work>> {
         let table = lock(&self.0);
-        let is_of_call = |request: &&(u64, Request)| request.1.call.is_some_and(|own| own.number == call);
-        table.requests.iter().find(is_of_call).map(|(_, request)| Arc::clone(&request.work))
+        let is_of_call =
+            |request: &&(u64, Request)| request.1.call.is_some_and(|own| own.number == call);
+        table
+            .requests
+            .iter()
+            .find(is_of_call)
+            .map(|(_, request)| Arc::clone(&request.work))
     }
 
     /// Returns how many requests have shared the result of another.

@@ -78,7 +78,10 @@ impl DeviceQueries {
     /// Returns the disk whose interface is `device`, or `device` itself if its number is not known
     /// or it is no interface.
     pub(crate) fn as_disk(&self, device: Device) -> Device {
-        lock(&self.disks).get(&device).copied().map_or(device, Device::Disk)
+        lock(&self.disks)
+            .get(&device)
+            .copied()
+            .map_or(device, Device::Disk)
     }
 
     /// Records the number of the disk whose interface is `device`, if it is one.
@@ -115,10 +118,20 @@ impl DeviceQueries {
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
-        let (devices, waiting): (Vec<Device>, VecDeque<_>) =
-            targets.enumerate().map(|(index, (device, target))| (device, (index, target))).unzip();
-        let (numbers, answers) = (vec![None; devices.len()], devices.iter().map(|_| None).collect());
-        let scan = Arc::new(Mutex::new(Scan { numbers, waiting, asked: None, answers }));
+        let (devices, waiting): (Vec<Device>, VecDeque<_>) = targets
+            .enumerate()
+            .map(|(index, (device, target))| (device, (index, target)))
+            .unzip();
+        let (numbers, answers) = (
+            vec![None; devices.len()],
+            devices.iter().map(|_| None).collect(),
+        );
+        let scan = Arc::new(Mutex::new(Scan {
+            numbers,
+            waiting,
+            asked: None,
+            answers,
+        }));
         let mut patience = longest;
         loop {
             let mut state = lock(&scan);
@@ -170,7 +183,12 @@ impl DeviceQueries {
 }
 
 /// Asks the waiting devices one after the other. Stops when a device has answered too late.
-fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_ended: &dyn Fn() -> bool) {
+fn ask<T, R>(
+    os: &dyn Os,
+    scan: &Mutex<Scan<T, R>>,
+    query: Query<T, R>,
+    step_ended: &dyn Fn() -> bool,
+) {
     let mut answered = None;
     loop {
         let mut state = lock(scan);
@@ -181,7 +199,9 @@ fn ask<T, R>(os: &dyn Os, scan: &Mutex<Scan<T, R>>, query: Query<T, R>, step_end
         if let Some((index, answer)) = answered.take() {
             state.answers[index] = Some(answer);
         }
-        let Some((index, target)) = state.waiting.pop_front() else { return };
+        let Some((index, target)) = state.waiting.pop_front() else {
+            return;
+        };
         state.asked = Some(index);
         drop(state);
         let identify = |number| lock(scan).numbers[index] = Some(number);
@@ -207,7 +227,9 @@ mod tests {
 
     /// Asks disks, which answer after these numbers of seconds.
     fn ask(os: &Arc<dyn Os>, seconds: &[u64]) -> Vec<Option<OsResult<()>>> {
-        let queries = seconds.iter().map(|seconds| (Device::Disk(DiskNumber(0)), *seconds));
+        let queries = seconds
+            .iter()
+            .map(|seconds| (Device::Disk(DiskNumber(0)), *seconds));
         let host = Host::new(Arc::clone(os), Timeouts::default());
         let answers = host.query_each(queries, |os, seconds, _| {
             os.clock().sleep(Duration::from_secs(seconds));
@@ -233,7 +255,10 @@ mod tests {
 
     #[test]
     fn a_device_is_not_left_out_because_the_thread_begins_late() {
-        let os: Arc<dyn Os> = Arc::new(Layered::around(os_sim::node().build().process(), Busy::default()));
+        let os: Arc<dyn Os> = Arc::new(Layered::around(
+            os_sim::node().build().process(),
+            Busy::default(),
+        ));
         assert_eq!(ask(&os, &[0, 0]), [ANSWERED, ANSWERED]);
     }
 

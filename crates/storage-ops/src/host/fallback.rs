@@ -110,8 +110,15 @@ impl Fallbacks {
     pub(crate) fn count(&self, fallback: Fallback, code: OsError) -> bool {
         let mut counts = lock(&self.0);
         let key = (fallback, Some(code.0));
-        let known = counts.keys().filter(|(known, _)| *known == fallback).count();
-        let key = if counts.contains_key(&key) || known < MAX_CODES { key } else { (fallback, None) };
+        let known = counts
+            .keys()
+            .filter(|(known, _)| *known == fallback)
+            .count();
+        let key = if counts.contains_key(&key) || known < MAX_CODES {
+            key
+        } else {
+            (fallback, None)
+        };
         let count = counts.entry(key).or_default();
         *count += 1;
         *count == 1
@@ -135,14 +142,18 @@ impl OperationError {
     /// file system, or the operation itself has found the reason.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
         let code = self.code.filter(|_| self.kind != Kind::NotFound)?;
-        let is_conclusive =
-            [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed].iter().any(|class| class.contains(code));
+        let is_conclusive = [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed]
+            .iter()
+            .any(|class| class.contains(code));
         (!is_conclusive && code != OsError::UNRECOGNIZED_VOLUME).then_some(code)
     }
 
     /// Adds the reason why the fallback failed too.
     pub(crate) fn with_failed_fallback(self, failed: &Self) -> Self {
-        let reason = format!("{}; the fallback failed too: {}", self.reason, failed.reason);
+        let reason = format!(
+            "{}; the fallback failed too: {}",
+            self.reason, failed.reason
+        );
         Self { reason, ..self }
     }
 }
@@ -156,7 +167,10 @@ mod tests {
     #[test]
     fn the_documentation_describes_each_fallback_by_its_label() {
         let page = include_str!("../../../../docs/appendix-fallbacks.md");
-        let table = page.lines().skip_while(|line| !line.starts_with("| `call` |")).skip(2);
+        let table = page
+            .lines()
+            .skip_while(|line| !line.starts_with("| `call` |"))
+            .skip(2);
         let rows = table.take_while(|line| line.starts_with('|'));
         let described: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
         assert_eq!(described, CALLS.map(|(_, call)| call));
@@ -166,9 +180,16 @@ mod tests {
     fn each_fallback_has_a_label_of_its_own() {
         for (index, (fallback, call)) in CALLS.iter().enumerate() {
             assert_eq!(*fallback as usize, index);
-            assert_eq!(CALLS.iter().filter(|(_, other)| other == call).count(), 1, "{call}");
+            assert_eq!(
+                CALLS.iter().filter(|(_, other)| other == call).count(),
+                1,
+                "{call}"
+            );
         }
-        assert!(CALLS.len() * (MAX_CODES + 1) <= 1000, "the lines that the log admits of one statement in a minute");
+        assert!(
+            CALLS.len() * (MAX_CODES + 1) <= 1000,
+            "the lines that the log admits of one statement in a minute"
+        );
     }
 
     #[test]
@@ -180,11 +201,19 @@ mod tests {
         fallbacks.record(Fallback::Mount, OsError(3));
         fallbacks.record(Fallback::Unmount, OsError(1));
         let counts = fallbacks.counts();
-        let of =
-            |call, code| counts.iter().find(|count| count.call == call && count.code == code).map(|count| count.count);
+        let of = |call, code| {
+            counts
+                .iter()
+                .find(|count| count.call == call && count.code == code)
+                .map(|count| count.count)
+        };
         assert_eq!(counts.len(), MAX_CODES + 2);
         assert_eq!(of("mount", Some(3)), Some(2));
         assert_eq!(of("mount", None), Some(100 - MAX_CODES as u64));
-        assert!(counts.contains(&FallbackCount { call: "unmount", code: Some(1), count: 1 }));
+        assert!(counts.contains(&FallbackCount {
+            call: "unmount",
+            code: Some(1),
+            count: 1
+        }));
     }
 }

@@ -45,8 +45,18 @@ impl WmiCalls {
     pub(crate) fn counts(&self) -> Vec<WmiCallCount> {
         let calls = lock(&self.0);
         let count = |((class, method), usage): (&(String, String), &Usage)| {
-            let Usage { calls, failures, time } = *usage;
-            WmiCallCount { class: class.clone(), method: method.clone(), calls, failures, time }
+            let Usage {
+                calls,
+                failures,
+                time,
+            } = *usage;
+            WmiCallCount {
+                class: class.clone(),
+                method: method.clone(),
+                calls,
+                failures,
+                time,
+            }
         };
         calls.iter().map(count).collect()
     }
@@ -55,9 +65,16 @@ impl WmiCalls {
 /// Returns the name of a class or method. What is none, such as a part of a path, would make a
 /// series for each object.
 fn name(text: &str) -> String {
-    let is_name =
-        !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if is_name { text.to_owned() } else { "other".to_owned() }
+    let is_name = !text.is_empty()
+        && text.len() <= 64
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_name {
+        text.to_owned()
+    } else {
+        "other".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +95,13 @@ mod tests {
             failures,
             time: second * u32::try_from(calls).unwrap(),
         };
-        assert_eq!(calls.counts(), [count("MSFT_Disk", "query", 2, 1), count("other", "Online", 1, 0)]);
+        assert_eq!(
+            calls.counts(),
+            [
+                count("MSFT_Disk", "query", 2, 1),
+                count("other", "Online", 1, 0)
+            ]
+        );
     }
 
     #[test]

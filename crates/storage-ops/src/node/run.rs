@@ -41,18 +41,28 @@ impl Deref for Run<'_> {
 
 impl<'a> Run<'a> {
     pub(crate) fn new(node: &'a Node, context: &'a OperationContext) -> Self {
-        Self { node, context, provider_use: ProviderUse::Allowed }
+        Self {
+            node,
+            context,
+            provider_use: ProviderUse::Allowed,
+        }
     }
 
     /// Returns the same run, in which the storage provider may not be asked.
     pub(crate) fn without_provider(self) -> Self {
-        Self { provider_use: ProviderUse::Forbidden, ..self }
+        Self {
+            provider_use: ProviderUse::Forbidden,
+            ..self
+        }
     }
 
     /// Returns the same run, in which the storage provider may only be queried, on the current
     /// thread.
     pub(crate) fn with_queries_only(self) -> Self {
-        Self { provider_use: ProviderUse::QueriesOnly, ..self }
+        Self {
+            provider_use: ProviderUse::QueriesOnly,
+            ..self
+        }
     }
 
     pub(crate) fn provider_use(self) -> ProviderUse {
@@ -84,13 +94,19 @@ impl<'a> Run<'a> {
     /// operation has or waits for that lock.
     pub(crate) fn with_lock<T>(self, key: LockKey, body: impl FnOnce(Run<'_>) -> T) -> Option<T> {
         let context = self.context.try_lock(key)?;
-        Some(body(Run { context: &context, ..self }))
+        Some(body(Run {
+            context: &context,
+            ..self
+        }))
     }
 
     /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed.
     /// Makes only the first call on the current thread, and all others on a thread that does
     /// nothing else.
-    pub(crate) fn poll_arrival<T>(self, mut check: impl FnMut() -> RunResult<Option<T>>) -> RunResult<Option<T>> {
+    pub(crate) fn poll_arrival<T>(
+        self,
+        mut check: impl FnMut() -> RunResult<Option<T>>,
+    ) -> RunResult<Option<T>> {
         if let Some(value) = check()? {
             return Ok(Some(value));
         }
@@ -111,7 +127,10 @@ impl<'a> Run<'a> {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let Some(code) = error.inconclusive().filter(|_| self.provider_use != ProviderUse::Forbidden) else {
+        let Some(code) = error
+            .inconclusive()
+            .filter(|_| self.provider_use != ProviderUse::Forbidden)
+        else {
             return Err(error.into());
         };
         if self.provider_use == ProviderUse::Allowed {
@@ -142,7 +161,11 @@ mod tests {
             let ctx = OperationContext::new(
                 Arc::clone(&guard),
                 None,
-                Some(pools.iter().fold(PoolSet::default(), |set, pool| set.with(*pool))),
+                Some(
+                    pools
+                        .iter()
+                        .fold(PoolSet::default(), |set, pool| set.with(*pool)),
+                ),
             );
             let mut count = 0;
             let arrived = Run::new(&node, &ctx).poll_arrival(|| {
@@ -151,10 +174,17 @@ mod tests {
             });
             Ok(arrived?.is_some())
         };
-        assert_eq!(wait(&[PoolKind::Disks], 1), Ok(true), "it has arrived already");
+        assert_eq!(
+            wait(&[PoolKind::Disks], 1),
+            Ok(true),
+            "it has arrived already"
+        );
         let moved = Err(Stop::Rerun(Rerun::InPool(PoolKind::Arrivals, None)));
         assert_eq!(wait(&[PoolKind::Disks], 2), moved);
         assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], 2), Ok(true));
-        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX), Ok(false));
+        assert_eq!(
+            wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX),
+            Ok(false)
+        );
     }
 }

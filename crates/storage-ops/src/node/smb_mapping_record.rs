@@ -70,7 +70,10 @@ impl MappingRecord {
         if host.clock().since_start_of_windows() > SOON {
             return;
         }
-        if let Err(code) = host.os().set_volatile_text(&wide(KEY), &wide(COMPLETE), &wide("")) {
+        if let Err(code) = host
+            .os()
+            .set_volatile_text(&wide(KEY), &wide(COMPLETE), &wide(""))
+        {
             tracing::warn!(%code, key = KEY, "the record of SMB mappings cannot be written");
         }
     }
@@ -81,16 +84,24 @@ impl MappingRecord {
             return Ok(Origin::SinceStartOfWindows(entry.user.clone()));
         }
         if let Some(entry) = read(host, share)? {
-            return Ok(Origin::SinceStartOfWindows(entry.strip_prefix(MADE_FOR).map(str::to_owned)));
+            return Ok(Origin::SinceStartOfWindows(
+                entry.strip_prefix(MADE_FOR).map(str::to_owned),
+            ));
         }
         let is_complete = read(host, COMPLETE)?.is_some();
-        Ok(if is_complete { Origin::BeforeStartOfWindows } else { Origin::SinceStartOfWindows(None) })
+        Ok(if is_complete {
+            Origin::BeforeStartOfWindows
+        } else {
+            Origin::SinceStartOfWindows(None)
+        })
     }
 
     /// Returns whether the mapping of `share` is known to have been made with a password other than
     /// `password`.
     pub(crate) fn password_differs(&self, share: &str, password: &Secret) -> bool {
-        let made_with = lock(&self.entries).get(share).and_then(|entry| entry.password);
+        let made_with = lock(&self.entries)
+            .get(share)
+            .and_then(|entry| entry.password);
         made_with.is_some_and(|made_with| made_with != self.digest(share, password))
     }
 
@@ -98,8 +109,21 @@ impl MappingRecord {
     pub(crate) fn make(&self, host: &Host, share: &str, user: &str, password: &Secret) {
         // Without a user, Windows is not given the password.
         let digest = (!user.is_empty()).then(|| self.digest(share, password));
-        lock(&self.entries).insert(share.to_owned(), Entry { user: Some(user.to_owned()), password: digest });
-        write(share, host.os().set_volatile_text(&wide(KEY), &wide(share), &wide(&format!("{MADE_FOR}{user}"))));
+        lock(&self.entries).insert(
+            share.to_owned(),
+            Entry {
+                user: Some(user.to_owned()),
+                password: digest,
+            },
+        );
+        write(
+            share,
+            host.os().set_volatile_text(
+                &wide(KEY),
+                &wide(share),
+                &wide(&format!("{MADE_FOR}{user}")),
+            ),
+        );
     }
 
     /// Records that a mapping was found and is used from now on: it counts as made since Windows
@@ -110,9 +134,18 @@ impl MappingRecord {
         if *origin != Origin::BeforeStartOfWindows {
             return;
         }
-        if let Err(code) = host.os().set_volatile_text(&wide(KEY), &wide(share), &wide(FOUND)) {
+        if let Err(code) = host
+            .os()
+            .set_volatile_text(&wide(KEY), &wide(share), &wide(FOUND))
+        {
             write(share, Err(code));
-            lock(&self.entries).insert(share.to_owned(), Entry { user: None, password: None });
+            lock(&self.entries).insert(
+                share.to_owned(),
+                Entry {
+                    user: None,
+                    password: None,
+                },
+            );
         }
     }
 
@@ -153,7 +186,10 @@ fn read(host: &Host, value: &str) -> OperationResult<Option<String>> {
         Ok(text) => Ok(Some(text.to_string_lossy())),
         Err(OsError::FILE_NOT_FOUND) => Ok(None),
         Err(code) => {
-            let error = OperationError::of(code, format!(r"the record of SMB mappings, HKLM\{KEY}, cannot be read"));
+            let error = OperationError::of(
+                code,
+                format!(r"the record of SMB mappings, HKLM\{KEY}, cannot be read"),
+            );
             Err(error.with_kind(Kind::Internal))
         }
     }

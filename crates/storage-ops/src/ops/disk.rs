@@ -20,7 +20,9 @@ use crate::provider::instances::refresh_all;
 use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition};
+use crate::scheduling::{
+    LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition,
+};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 
 use online::{bring_volumes_online, online_with_volumes, set_state};
@@ -49,9 +51,17 @@ impl Operation for ListDiskLocations {
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         // Drivers compare locations in the format of the storage provider, so they are not read
         // from the devices.
-        let disks = wmi::query(run, Namespace::Storage, "SELECT Number, Location FROM MSFT_Disk")?;
-        let located =
-            |disk: &Instance| Some((DiskNumber(disk.u32("Number")?), DiskLocation::parse(disk.text("Location")?)?));
+        let disks = wmi::query(
+            run,
+            Namespace::Storage,
+            "SELECT Number, Location FROM MSFT_Disk",
+        )?;
+        let located = |disk: &Instance| {
+            Some((
+                DiskNumber(disk.u32("Number")?),
+                DiskLocation::parse(disk.text("Location")?)?,
+            ))
+        };
         Ok(disks.iter().filter_map(located).collect())
     }
 }
@@ -77,7 +87,9 @@ impl Operation for ListDiskIds {
         let mut found = read_ids(run)?;
         for (number, code) in found.without_serial {
             let serial = caught(
-                run.or_fallback(Fallback::SerialNumber, Err(code.into()), || report::serial_number(run, number)),
+                run.or_fallback(Fallback::SerialNumber, Err(code.into()), || {
+                    report::serial_number(run, number)
+                }),
             )?;
             // The disk may lack a page 83 identifier too, and then has no entry yet.
             if let Ok(serial) = serial {
@@ -105,13 +117,22 @@ struct ReadIds {
 /// that one: some drivers need only one. Leaves out removed disks.
 fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     let (disks, unread) = all_disks::read(run, |_, disk| {
-        (disk_identifiers::page83(&*disk.handle), disk_identifiers::serial(&*disk.handle))
+        (
+            disk_identifiers::page83(&*disk.handle),
+            disk_identifiers::serial(&*disk.handle),
+        )
     })?;
-    let mut found = ReadIds { without_page83: unread, ..ReadIds::default() };
+    let mut found = ReadIds {
+        without_page83: unread,
+        ..ReadIds::default()
+    };
     for (number, (page83, serial)) in disks {
         let no_serial = serial.as_ref().err().copied();
         let serial = serial.or_else(disk_identifiers::none_if_unsupported);
-        let errors = [page83.as_ref().err().copied(), serial.as_ref().err().copied()];
+        let errors = [
+            page83.as_ref().err().copied(),
+            serial.as_ref().err().copied(),
+        ];
         let mut errors = errors.into_iter().flatten().peekable();
         if let Some(code) = errors.next_if(|code| ErrorClass::DeviceRemoved.contains(*code)) {
             found.removed = found.removed.or(Some(code));
@@ -120,11 +141,21 @@ fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
         if let Some(code) = errors.next() {
             tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        let unread = |code: &OsError| UnreadDisk { device: Device::Disk(number), code: *code };
-        found.without_page83.extend(page83.as_ref().err().map(unread));
-        found.without_serial.extend(no_serial.map(|code| (number, code)));
+        let unread = |code: &OsError| UnreadDisk {
+            device: Device::Disk(number),
+            code: *code,
+        };
+        found
+            .without_page83
+            .extend(page83.as_ref().err().map(unread));
+        found
+            .without_serial
+            .extend(no_serial.map(|code| (number, code)));
         if page83.is_ok() || serial.is_ok() {
-            let ids = DiskIds { page83: page83.unwrap_or_default(), serial: serial.unwrap_or_default() };
+            let ids = DiskIds {
+                page83: page83.unwrap_or_default(),
+                serial: serial.unwrap_or_default(),
+            };
             found.ids.insert(number, ids);
         }
     }
@@ -157,21 +188,35 @@ impl Operation for GetDiskNumberByName {
         if self.name.trim().is_empty() {
             return failed(OperationError::invalid("the name is empty"));
         }
-        let has_name =
-            |ids: &DiskIds| ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name);
-        let ReadIds { ids, without_page83, removed, .. } = read_ids(run)?;
+        let has_name = |ids: &DiskIds| {
+            ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
+        };
+        let ReadIds {
+            ids,
+            without_page83,
+            removed,
+            ..
+        } = read_ids(run)?;
         // No driver asks for a disk of the node itself. The number of a disk that was never opened
         // is not known.
         let is_of_node = |disk: &UnreadDisk| match disk.device {
-            Device::Disk(number) => node_volumes::has_volume_of_node(run.node(), number) == Ok(true),
+            Device::Disk(number) => {
+                node_volumes::has_volume_of_node(run.node(), number) == Ok(true)
+            }
             _ => false,
         };
         let unread = without_page83.into_iter().find(|disk| !is_of_node(disk));
-        let found: Vec<_> = ids.iter().filter(|(_, ids)| has_name(ids)).map(|(number, _)| *number).collect();
+        let found: Vec<_> = ids
+            .iter()
+            .filter(|(_, ids)| has_name(ids))
+            .map(|(number, _)| *number)
+            .collect();
         match (&found[..], unread) {
             ([number], None) => Ok(*number),
             ([], None) => Err(match removed {
-                Some(code) => OperationError::of(code, "no disk has that name, and one was removed"),
+                Some(code) => {
+                    OperationError::of(code, "no disk has that name, and one was removed")
+                }
                 None => OperationError::not_found("no disk has that name"),
             }
             .into()),
@@ -179,12 +224,19 @@ impl Operation for GetDiskNumberByName {
                 let reason = format!("{} may have that name, but cannot be read", disk.device);
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
-                let kind = if is_late { Kind::Unavailable } else { Kind::FailedPrecondition };
+                let kind = if is_late {
+                    Kind::Unavailable
+                } else {
+                    Kind::FailedPrecondition
+                };
                 failed(OperationError::of(disk.code, reason).with_kind(kind))
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
-                failed_precondition(format!("the disks {} have that name; it must be unique", list.join(", ")))
+                failed_precondition(format!(
+                    "the disks {} have that name; it must be unique",
+                    list.join(", ")
+                ))
             }
         }
     }
@@ -260,7 +312,11 @@ impl Operation for SetDiskState {
     }
 
     fn describe(&self) -> String {
-        if self.online { format!("bring {} online", self.disk) } else { format!("take {} offline", self.disk) }
+        if self.online {
+            format!("bring {} online", self.disk)
+        } else {
+            format!("take {} offline", self.disk)
+        }
     }
 
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
@@ -324,7 +380,10 @@ impl Operation for Rescan {
         let listed = list().or_else(|_| list());
         let mut scanned = 0;
         let mut first_error = listed.as_ref().err().copied();
-        let ports = listed.unwrap_or_default().into_iter().map(|port| (Device::Port(port.clone()), port));
+        let ports = listed
+            .unwrap_or_default()
+            .into_iter()
+            .map(|port| (Device::Port(port.clone()), port));
         let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
             os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
         };
@@ -339,7 +398,11 @@ impl Operation for Rescan {
         }
         // A mounted file, such as the scratch space of a container, does not grow.
         let update = |_: &dyn Os, disk: Disk| {
-            if disk_identifiers::is_file_backed(&*disk.handle) { Ok(()) } else { disk.update() }
+            if disk_identifiers::is_file_backed(&*disk.handle) {
+                Ok(())
+            } else {
+                disk.update()
+            }
         };
         for (number, updated) in all_disks::read(run, update)?.0 {
             match updated {
@@ -356,7 +419,11 @@ impl Operation for Rescan {
             Some(code) if scanned == 0 => {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
-                let kind = if code == OsError::SEM_TIMEOUT { Kind::Unavailable } else { error.kind };
+                let kind = if code == OsError::SEM_TIMEOUT {
+                    Kind::Unavailable
+                } else {
+                    error.kind
+                };
                 failed(error.with_kind(kind))
             }
             _ => Ok(()),

@@ -10,12 +10,16 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::links::create_link;
-use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory};
+use crate::paths::opening::{
+    NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
+};
 use crate::paths::working_directories::EntryRef;
 use crate::paths::{refused_links, remove_tree};
 use crate::readings::links::{follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition};
+use crate::scheduling::{
+    LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
+};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a
@@ -38,7 +42,10 @@ impl Operation for PathExists {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<bool> {
-        Ok(run.node().directories.exists(run.host(), &self.path, self.context)?)
+        Ok(run
+            .node()
+            .directories
+            .exists(run.host(), &self.path, self.context)?)
     }
 }
 
@@ -70,7 +77,10 @@ impl Operation for Mkdir {
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         run.node().directories.check(&self.path, self.context)?;
         run.begin_mutation()?;
-        Ok(run.node().directories.create(run.os(), &self.path, self.context)?)
+        Ok(run
+            .node()
+            .directories
+            .create(run.os(), &self.path, self.context)?)
     }
 }
 
@@ -102,7 +112,11 @@ impl Operation for Rmdir {
         node.directories.check_entry(&self.path, self.context)?;
         // A removal that fails anyway needs no lock: it neither waits for changes below the
         // directory nor delays them.
-        if !self.force && node.directories.has_entries(node.host.os(), &self.path, self.context) {
+        if !self.force
+            && node
+                .directories
+                .has_entries(node.host.os(), &self.path, self.context)
+        {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }
         Ok(vec![LockKey::Path(self.path.key())])
@@ -113,12 +127,22 @@ impl Operation for Rmdir {
             // The missing object may be an entry below the path and not the path itself, so the
             // path is checked again.
             Err(error) if self.force && error.is_not_found() => {
-                let still_exists = run.node().directories.exists(run.host(), &self.path, self.context)?;
+                let still_exists =
+                    run.node()
+                        .directories
+                        .exists(run.host(), &self.path, self.context)?;
                 if !still_exists {
                     return Ok(());
                 }
-                let reason = format!("another process is removing entries of it: {}", error.reason);
-                failed(OperationError { kind: Kind::Busy, reason, ..error })
+                let reason = format!(
+                    "another process is removing entries of it: {}",
+                    error.reason
+                );
+                failed(OperationError {
+                    kind: Kind::Busy,
+                    reason,
+                    ..error
+                })
             }
             outcome => Ok(outcome?),
         }
@@ -127,9 +151,17 @@ impl Operation for Rmdir {
 
 impl Rmdir {
     fn remove(&self, run: Run<'_>) -> RunResult<()> {
-        let entry = run.node().directories.entry(run.os(), &self.path, self.context, &OPEN_NO_DELETE_SHARE)?;
+        let entry = run.node().directories.entry(
+            run.os(),
+            &self.path,
+            self.context,
+            &OPEN_NO_DELETE_SHARE,
+        )?;
         run.begin_mutation()?;
-        let parent = remove_tree::Parent { handle: entry.parent(), path_is_stable: true };
+        let parent = remove_tree::Parent {
+            handle: entry.parent(),
+            path_is_stable: true,
+        };
         let target = remove_tree::open(run.host(), parent, entry.leaf())?;
         if self.path.asks_for_directory() {
             ensure_directory(&*target.handle)?;
@@ -167,15 +199,22 @@ impl Operation for RmdirContents {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let entry = run.node().directories.entry(run.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
-        let found = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let entry =
+            run.node()
+                .directories
+                .entry(run.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
+        let found = entry
+            .parent()
+            .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         let (directory, path_is_stable, excluded) = match Link::of(&*found)? {
             None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
             }
             None => (found, true, None),
             Some(link) => {
-                let volume = link.volume().ok_or_else(|| refused_links::refusal_of(&link, entry.leaf().display()))?;
+                let volume = link
+                    .volume()
+                    .ok_or_else(|| refused_links::refusal_of(&link, entry.leaf().display()))?;
                 run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume.to_string())))?;
                 check_mounted(run, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
@@ -183,7 +222,10 @@ impl Operation for RmdirContents {
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = run.os().open(&volume.root(), &itself)?;
                 if let Some(link) = Link::of(&*root)? {
-                    return failed(refused_links::refusal_of(&link, "the root directory of the volume"));
+                    return failed(refused_links::refusal_of(
+                        &link,
+                        "the root directory of the volume",
+                    ));
                 }
                 // The path of the root may lead through directories that others can rename. Windows
                 // keeps its own files, which are in use, in one directory of each volume.
@@ -193,7 +235,10 @@ impl Operation for RmdirContents {
         run.begin_mutation()?;
         Ok(remove_tree::delete_contents(
             run.host(),
-            remove_tree::Parent { handle: &*directory, path_is_stable },
+            remove_tree::Parent {
+                handle: &*directory,
+                path_is_stable,
+            },
             excluded,
         )?)
     }
@@ -208,7 +253,8 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     let path = upper(&entry.win32_path()?);
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
     let registered = run.os().volume_paths(&volume.to_windows())?;
-    let (here, elsewhere): (Vec<_>, Vec<_>) = registered.iter().partition(|other| upper(other) == path);
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        registered.iter().partition(|other| upper(other) == path);
     if here.is_empty() {
         return failed(OperationError::new(
             Kind::PermissionDenied,
@@ -216,7 +262,10 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
         ));
     }
     // Windows may register a forged mount point when the host of the directory arrives.
-    for other in elsewhere.iter().filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok()) {
+    for other in elsewhere
+        .iter()
+        .filter_map(|other| HostPath::parse(&other.to_string().ok()?).ok())
+    {
         if node_volumes::is_in_working_directory(run.node(), &other)? {
             return failed_precondition(format!(
                 "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
@@ -254,13 +303,22 @@ impl Operation for CreateSymlink {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         run.node().directories.check(&self.source, None)?;
-        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+        let entry = run
+            .node()
+            .directories
+            .entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
-        create_link(run.host(), &entry, self.source.to_nt().as_u16str(), &print, || {
-            let kind = self.link_kind(run)?;
-            run.begin_mutation()?;
-            Ok(kind)
-        })
+        create_link(
+            run.host(),
+            &entry,
+            self.source.to_nt().as_u16str(),
+            &print,
+            || {
+                let kind = self.link_kind(run)?;
+                run.begin_mutation()?;
+                Ok(kind)
+            },
+        )
     }
 }
 
@@ -269,13 +327,18 @@ impl CreateSymlink {
     /// the other kind.
     fn link_kind(&self, run: Run<'_>) -> RunResult<Options> {
         match open_itself(run, &self.source)? {
-            Ok(source) if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
+            Ok(source)
+                if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 =>
+            {
                 Ok(Options::NON_DIRECTORY)
             }
             // The volume of the source has not been formatted yet.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
             Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
-            Err(code) => failed(OperationError::of(code, "the source of the link cannot be opened")),
+            Err(code) => failed(OperationError::of(
+                code,
+                "the source of the link cannot be opened",
+            )),
         }
     }
 }
@@ -310,7 +373,9 @@ impl Operation for IsSymlink {
             None | Some(Link::Other) => return Ok(false),
             Some(link) => link,
         };
-        let at_once = link.plain_host_path().and_then(|target| lookup.open(run.host(), &target));
+        let at_once = link
+            .plain_host_path()
+            .and_then(|target| lookup.open(run.host(), &target));
         let target = if let Some(outcome) = at_once {
             outcome
         } else {
@@ -320,10 +385,16 @@ impl Operation for IsSymlink {
         match target {
             // A volume that has not been formatted yet exists, but has no root directory.
             Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(true),
-            Err(code) if ErrorClass::TargetMissing.contains(code) || ErrorClass::TargetInvalid.contains(code) => {
+            Err(code)
+                if ErrorClass::TargetMissing.contains(code)
+                    || ErrorClass::TargetInvalid.contains(code) =>
+            {
                 Ok(false)
             }
-            Err(code) => failed(OperationError::of(code, "the target of the link cannot be opened")),
+            Err(code) => failed(OperationError::of(
+                code,
+                "the target of the link cannot be opened",
+            )),
         }
     }
 }

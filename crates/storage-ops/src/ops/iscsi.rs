@@ -10,8 +10,9 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::msft_iscsi::{
-    allow, associated, connections_of, connections_to, created_session, discovered_target, disks_of, find_portal,
-    find_target, if_known, invoke, is_connected, same_session, sessions_of, target_path, targets_of,
+    allow, associated, connections_of, connections_to, created_session, discovered_target,
+    disks_of, find_portal, find_target, if_known, invoke, is_connected, same_session, sessions_of,
+    target_path, targets_of,
 };
 use crate::provider::wmi::query;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
@@ -29,9 +30,9 @@ impl TargetPortal {
     /// Refuses a portal that the administrator does not allow to be used.
     fn check_listed(&self, node: &Node) -> OperationResult<()> {
         match &node.config().iscsi_portals {
-            Some(portals) if !portals.iter().any(|allowed| allowed.contains(self)) => {
-                Err(OperationError::not_listed("-iscsi-portals", format_args!("the portal {self}")))
-            }
+            Some(portals) if !portals.iter().any(|allowed| allowed.contains(self)) => Err(
+                OperationError::not_listed("-iscsi-portals", format_args!("the portal {self}")),
+            ),
             _ => Ok(()),
         }
     }
@@ -71,8 +72,14 @@ impl Operation for AddTargetPortal {
         if find_portal(run, &self.portal)?.is_some() {
             return Ok(());
         }
-        let added = invoke(run, "MSFT_iSCSITargetPortal", "New", &self.portal.arguments());
-        let is_refused = |error: &OperationError| !matches!(error.kind, Kind::StillRunning | Kind::Unavailable);
+        let added = invoke(
+            run,
+            "MSFT_iSCSITargetPortal",
+            "New",
+            &self.portal.arguments(),
+        );
+        let is_refused =
+            |error: &OperationError| !matches!(error.kind, Kind::StillRunning | Kind::Unavailable);
         if added.as_ref().is_err_and(is_refused) {
             // Windows also lists a portal that did not answer.
             if let Ok(Some(portal)) = find_portal(run, &self.portal) {
@@ -114,11 +121,16 @@ impl Operation for DiscoverTargetPortal {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
-        let portal = find_portal(run, &self.portal)?
-            .ok_or_else(|| OperationError::not_found("the portal is not known; add it with AddTargetPortal"))?;
+        let portal = find_portal(run, &self.portal)?.ok_or_else(|| {
+            OperationError::not_found("the portal is not known; add it with AddTargetPortal")
+        })?;
         invoke(run, &portal.path, "Update", &self.portal.arguments())?;
         let targets = targets_of(run, &portal.path)?;
-        Ok(targets.iter().filter_map(|target| target.text("NodeAddress")).map(str::to_owned).collect())
+        Ok(targets
+            .iter()
+            .filter_map(|target| target.text("NodeAddress"))
+            .map(str::to_owned)
+            .collect())
     }
 }
 
@@ -153,9 +165,13 @@ impl Operation for RemoveTargetPortal {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let Some(portal) = find_portal(run, &self.portal)? else { return Ok(()) };
+        let Some(portal) = find_portal(run, &self.portal)? else {
+            return Ok(());
+        };
         let removed = invoke(run, &portal.path, "Remove", &self.portal.arguments());
-        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || Ok(find_portal(run, &self.portal)?.is_none()))?;
+        allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || {
+            Ok(find_portal(run, &self.portal)?.is_none())
+        })?;
         Ok(())
     }
 }
@@ -174,10 +190,17 @@ impl Operation for ListTargetPortals {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
-        let portals = query(run, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSITargetPortal")?;
+        let portals = query(
+            run,
+            Namespace::Iscsi,
+            "SELECT * FROM MSFT_iSCSITargetPortal",
+        )?;
         let portal = |instance: &Instance| {
             let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
-            Some(TargetPortal { address: instance.text("TargetPortalAddress")?.to_owned(), port })
+            Some(TargetPortal {
+                address: instance.text("TargetPortalAddress")?.to_owned(),
+                port,
+            })
         };
         Ok(portals.iter().filter_map(portal).collect())
     }
@@ -219,7 +242,10 @@ impl Operation for ConnectTarget {
 
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
         // The target too: it may be connected through one portal and disconnected through another.
-        Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
+        Ok(vec![
+            self.portal.lock_key(),
+            LockKey::Target(self.iqn.to_string().to_lowercase()),
+        ])
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
@@ -229,7 +255,10 @@ impl Operation for ConnectTarget {
         }
         let mut arguments = self.portal.arguments();
         arguments.push(("NodeAddress", Value::Text(self.iqn.to_string())));
-        arguments.push(("AuthenticationType", Value::Text(self.authentication.name().into())));
+        arguments.push((
+            "AuthenticationType",
+            Value::Text(self.authentication.name().into()),
+        ));
         if !self.username.is_empty() {
             arguments.push(("ChapUsername", Value::Text(self.username.clone())));
         }
@@ -237,18 +266,27 @@ impl Operation for ConnectTarget {
             arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
         }
         let connected = invoke(run, "MSFT_iSCSITarget", "Connect", &arguments);
-        let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || self.has_session(run))?;
+        let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || {
+            self.has_session(run)
+        })?;
         let session = created_session(&returned);
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
-            if let Some(session) = &session
-                && !if_known(associated(run, session, "MSFT_iSCSISessionToDisk", "MSFT_Disk"))?.is_empty()
-            {
-                return Ok(Some(()));
-            }
-            let disks = disks_of(run, &connections_to(run, &self.portal, &target.path)?)?;
-            Ok((!disks.is_empty()).then_some(()))
-        })?;
+        run.host()
+            .poll(run.timeouts().arrival, || -> OperationResult<_> {
+                if let Some(session) = &session
+                    && !if_known(associated(
+                        run,
+                        session,
+                        "MSFT_iSCSISessionToDisk",
+                        "MSFT_Disk",
+                    ))?
+                    .is_empty()
+                {
+                    return Ok(Some(()));
+                }
+                let disks = disks_of(run, &connections_to(run, &self.portal, &target.path)?)?;
+                Ok((!disks.is_empty()).then_some(()))
+            })?;
         Ok(())
     }
 }
@@ -261,7 +299,10 @@ impl ConnectTarget {
         for session in sessions_of(run, &self.iqn)? {
             let connections = connections_of(run, &session)?;
             let authentication = session.text("AuthenticationType").unwrap_or_default();
-            if !connections.iter().any(|connection| self.portal.is_end_of(connection)) {
+            if !connections
+                .iter()
+                .any(|connection| self.portal.is_end_of(connection))
+            {
                 others.push(match connections.first() {
                     Some(connection) => format!("through {}", end_of(connection)),
                     None => "without a connection".into(),
@@ -269,7 +310,9 @@ impl ConnectTarget {
             } else if authentication.eq_ignore_ascii_case(requested) {
                 return Ok(true);
             } else {
-                others.push(format!("with the authentication {authentication} and not {requested}"));
+                others.push(format!(
+                    "with the authentication {authentication} and not {requested}"
+                ));
             }
         }
         if others.is_empty() {
@@ -286,7 +329,10 @@ impl ConnectTarget {
 /// Returns the address and port to which a connection leads, as an error shows them.
 fn end_of(connection: &Instance) -> String {
     let address = connection.text("TargetAddress").unwrap_or_default();
-    format!("{address}:{}", connection.u32("TargetPortNumber").unwrap_or_default())
+    format!(
+        "{address}:{}",
+        connection.u32("TargetPortNumber").unwrap_or_default()
+    )
 }
 
 /// Logs out of a target. Succeeds without a change if the target is not connected through the
@@ -318,12 +364,19 @@ impl Operation for DisconnectTarget {
     }
 
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key(), LockKey::Target(self.iqn.to_string().to_lowercase())])
+        Ok(vec![
+            self.portal.lock_key(),
+            LockKey::Target(self.iqn.to_string().to_lowercase()),
+        ])
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let sessions = sessions_of(run, &self.iqn)?;
-        if sessions.is_empty() && find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected) {
+        if sessions.is_empty()
+            && find_target(run, &self.iqn)?
+                .as_ref()
+                .is_some_and(is_connected)
+        {
             let reason = "the target is connected, but Windows lists no session to log out of";
             return failed_precondition(reason);
         }
@@ -331,8 +384,12 @@ impl Operation for DisconnectTarget {
             let connections = connections_of(run, session)?;
             // A session without a connection may belong to the portal: its target does not answer.
             let is_of_portal = match &connections[..] {
-                [] => find_target(run, &self.iqn)?.as_ref().is_some_and(is_connected),
-                connections => connections.iter().any(|connection| self.portal.is_end_of(connection)),
+                [] => find_target(run, &self.iqn)?
+                    .as_ref()
+                    .is_some_and(is_connected),
+                connections => connections
+                    .iter()
+                    .any(|connection| self.portal.is_end_of(connection)),
             };
             if !is_of_portal {
                 continue;
@@ -364,20 +421,25 @@ fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
 /// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a
 /// new disk.
 fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
-    const BUSY: [OsError; 2] = [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION];
+    const BUSY: [OsError; 2] = [
+        OsError::ISDSC_SESSION_BUSY,
+        OsError::ISDSC_DEVICE_BUSY_ON_SESSION,
+    ];
     let id = session.text("SessionIdentifier").unwrap_or_default();
     let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
     // Windows may spell the name otherwise than the request.
     let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
     let mut busy = None;
-    let ended = run.host().poll(run.timeouts().arrival, || match invoke(run, &target, "Disconnect", &arguments) {
-        Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
-            busy = Some(error);
-            Ok(None)
-        }
-        outcome => {
-            let has_ended = || Ok(same_session(run, session)?.is_none());
-            allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
+    let ended = run.host().poll(run.timeouts().arrival, || {
+        match invoke(run, &target, "Disconnect", &arguments) {
+            Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
+                busy = Some(error);
+                Ok(None)
+            }
+            outcome => {
+                let has_ended = || Ok(same_session(run, session)?.is_none());
+                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
+            }
         }
     })?;
     match (ended, busy) {
@@ -406,14 +468,21 @@ impl Operation for GetTargetDisks {
     }
 
     fn describe(&self) -> String {
-        format!("list the disks of the target {} at {}", self.iqn, self.portal)
+        format!(
+            "list the disks of the target {} at {}",
+            self.iqn, self.portal
+        )
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         // A connection with the address of the portal tells that the portal offers the target. A
         // name is not compared.
         if self.portal.has_ip_address() {
-            let connections = if_known(connections_to(run, &self.portal, &target_path(self.iqn.as_str())))?;
+            let connections = if_known(connections_to(
+                run,
+                &self.portal,
+                &target_path(self.iqn.as_str()),
+            ))?;
             if !connections.is_empty() {
                 return Ok(disks_of(run, &connections)?);
             }
@@ -422,7 +491,10 @@ impl Operation for GetTargetDisks {
         if !is_connected(&target) {
             return Ok(Vec::new());
         }
-        Ok(disks_of(run, &connections_to(run, &self.portal, &target.path)?)?)
+        Ok(disks_of(
+            run,
+            &connections_to(run, &self.portal, &target.path)?,
+        )?)
     }
 }
 
@@ -449,7 +521,9 @@ impl Operation for SetMutualChapSecret {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return failed(OperationError::invalid("the CHAP secret must have 12 to 16 bytes"));
+            return failed(OperationError::invalid(
+                "the CHAP secret must have 12 to 16 bytes",
+            ));
         }
         let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
         invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?;

@@ -65,7 +65,10 @@ impl Operation for NewSmbGlobalMapping {
     fn check_allowed(&self, node: &Node) -> OperationResult<()> {
         match &node.config().smb_servers {
             Some(servers) if !servers.iter().any(|server| server.is_that_of(&self.remote)) => {
-                Err(OperationError::not_listed("-smb-servers", format_args!("the server {}", self.remote.server())))
+                Err(OperationError::not_listed(
+                    "-smb-servers",
+                    format_args!("the server {}", self.remote.server()),
+                ))
             }
             _ => Ok(()),
         }
@@ -82,18 +85,27 @@ impl Operation for NewSmbGlobalMapping {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return failed(OperationError::invalid("the user name or the password contains a NUL character"));
+            return failed(OperationError::invalid(
+                "the user name or the password contains a NUL character",
+            ));
         }
         if self.username.is_empty() {
             own_node::refuse(run, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return failed(OperationError::invalid("the user name is blank, or a domain without a name"));
+            return failed(OperationError::invalid(
+                "the user name is blank, or a domain without a name",
+            ));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot
         // be created.
         let entry = match &self.local {
-            Some(local) => Some(run.node().directories.entry(run.os(), local, None, &OPEN_NOFOLLOW)?),
+            Some(local) => Some(run.node().directories.entry(
+                run.os(),
+                local,
+                None,
+                &OPEN_NOFOLLOW,
+            )?),
             None => None,
         };
         if let Some(entry) = &entry {
@@ -150,19 +162,30 @@ impl NewSmbGlobalMapping {
     fn log_refusal(&self, refusal: Refusal, share: &str) {
         let user = self.username.as_str();
         match refusal {
-            Refusal::OtherUser => tracing::warn!(share, user, "refused another user for a mapped share"),
-            Refusal::OtherPassword => tracing::warn!(share, user, "refused another password for a mapped share"),
+            Refusal::OtherUser => {
+                tracing::warn!(share, user, "refused another user for a mapped share")
+            }
+            Refusal::OtherPassword => {
+                tracing::warn!(share, user, "refused another password for a mapped share")
+            }
             Refusal::Unreadable(_) => {}
         }
     }
 
     /// Replaces a mapping that cannot be used because of `code`. Returns that the share was mapped
     /// before.
-    fn replace(&self, run: Run<'_>, mapping: Option<Instance>, code: OsError, force: bool) -> OperationResult<bool> {
+    fn replace(
+        &self,
+        run: Run<'_>,
+        mapping: Option<Instance>,
+        code: OsError,
+        force: bool,
+    ) -> OperationResult<bool> {
         let share = self.remote.share();
         tracing::info!(share, %code, "replacing a mapping that cannot be used");
         if let Some(mapping) = mapping {
-            remove(run, &share, &mapping, force).map_err(|error| remedy::kept(code, &share, error))?;
+            remove(run, &share, &mapping, force)
+                .map_err(|error| remedy::kept(code, &share, error))?;
         }
         self.make(run).map(|()| false)
     }
@@ -177,30 +200,45 @@ impl NewSmbGlobalMapping {
         let origin = run.node().smb_mappings.origin(run.host(), &share)?;
         let is_older = origin == Origin::BeforeStartOfWindows;
         let read = match share::read(run, &self.remote) {
-            Err(Unreadable::ShareMissing(_)) if !is_older => share::wait_for_share(run, &self.remote)?,
+            Err(Unreadable::ShareMissing(_)) if !is_older => {
+                share::wait_for_share(run, &self.remote)?
+            }
             read => read,
         };
         match read {
             Ok(()) => run.node().smb_mappings.find(run.host(), &share, &origin),
-            Err(Unreadable::CredentialsRefused(code)) => return Ok(MappingState::CredentialsRefused(code)),
+            Err(Unreadable::CredentialsRefused(code)) => {
+                return Ok(MappingState::CredentialsRefused(code));
+            }
             Err(Unreadable::ShareMissing(code) | Unreadable::Refused(code)) if is_older => {
                 return Ok(MappingState::FromBeforeStart(code));
             }
             Err(Unreadable::ShareMissing(code)) => return Ok(MappingState::ShareGone(code)),
-            Err(Unreadable::Refused(code) | Unreadable::Other(code)) => return Ok(MappingState::Unreadable(code)),
+            Err(Unreadable::Refused(code) | Unreadable::Other(code)) => {
+                return Ok(MappingState::Unreadable(code));
+            }
         }
         if matches!(origin, Origin::SinceStartOfWindows(Some(user)) if user != self.user()) {
             return Ok(MappingState::OtherUser);
         }
-        let differs = run.node().smb_mappings.password_differs(&share, &self.password);
-        Ok(if differs { MappingState::OtherPassword } else { MappingState::Readable })
+        let differs = run
+            .node()
+            .smb_mappings
+            .password_differs(&share, &self.password);
+        Ok(if differs {
+            MappingState::OtherPassword
+        } else {
+            MappingState::Readable
+        })
     }
 
     /// Makes the mapping and records its user.
     fn make(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
         // Recorded before the call: the mapping may be created long after the call has timed out.
-        run.node().smb_mappings.make(run.host(), &share, &self.user(), &self.password);
+        run.node()
+            .smb_mappings
+            .make(run.host(), &share, &self.user(), &self.password);
         let error = match self.create_or_resolve_conflict(run) {
             Err(error) if error.kind != Kind::StillRunning => error,
             outcome => return outcome,
@@ -212,12 +250,16 @@ impl NewSmbGlobalMapping {
     /// Creates the mapping. If another user's mappings of the server prevent that, tries again
     /// without those that can be removed.
     fn create_or_resolve_conflict(&self, run: Run<'_>) -> OperationResult<()> {
-        let is_conflict = |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
+        let is_conflict =
+            |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
         let error = match self.create_storable(run) {
             Err(error) if is_conflict(&error) => error,
             outcome => return outcome,
         };
-        let Resolved { has_removed, remaining } = global_mapping::resolve_conflict(run, &self.remote)?;
+        let Resolved {
+            has_removed,
+            remaining,
+        } = global_mapping::resolve_conflict(run, &self.remote)?;
         let error = match has_removed.then(|| self.create_storable(run)) {
             None => error,
             Some(Err(error)) if is_conflict(&error) => error,
@@ -230,7 +272,10 @@ impl NewSmbGlobalMapping {
     /// store the credentials, as a policy may forbid.
     fn create_storable(&self, run: Run<'_>) -> OperationResult<()> {
         match self.create(run, &[]) {
-            Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain(&self.username) => {
+            Err(error)
+                if error.code == Some(OsError::NO_SUCH_LOGON_SESSION)
+                    && has_domain(&self.username) =>
+            {
                 self.create(run, &[("Persistent", Value::Bool(false))])
             }
             outcome => outcome,
@@ -242,21 +287,31 @@ impl NewSmbGlobalMapping {
         let share = self.remote.share();
         let mut arguments = options.to_vec();
         arguments.push(("RemotePath", Value::Text(share.clone())));
-        arguments.push(("RequirePrivacy", Value::Bool(run.node().config().require_privacy)));
+        arguments.push((
+            "RequirePrivacy",
+            Value::Bool(run.node().config().require_privacy),
+        ));
         if !self.username.is_empty() {
-            arguments.push(("Credential", Value::Secret(credential(&self.username, &self.password))));
+            arguments.push((
+                "Credential",
+                Value::Secret(credential(&self.username, &self.password)),
+            ));
         }
         let create = MethodCall::new(Namespace::Smb, CLASS, "Create", &arguments);
         match call(run, &create, run.timeouts().change)?.code {
             0 => Ok(()),
-            code => Err(OperationError::of(OsError(code), format!("Windows did not map {share}"))),
+            code => Err(OperationError::of(
+                OsError(code),
+                format!("Windows did not map {share}"),
+            )),
         }
     }
 
     /// Removes the mapping again, unless files are open on it.
     fn disconnect(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
-        global_mapping::find(run, &share)?.map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
+        global_mapping::find(run, &share)?
+            .map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
     }
 
     /// Returns the user as it is compared.
@@ -292,8 +347,8 @@ impl Operation for RemoveSmbGlobalMapping {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let share = self.remote.share();
-        let mapping =
-            global_mapping::find(run, &share)?.ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
+        let mapping = global_mapping::find(run, &share)?
+            .ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
         Ok(remove(run, &share, &mapping, true)?)
     }
 }
@@ -306,7 +361,10 @@ fn credential(username: &str, password: &Secret) -> Secret {
 
 /// Returns whether more than a domain and blanks is given, which Windows might take for no user.
 fn has_name(username: &str) -> bool {
-    let name = username.rsplit('\\').next().and_then(|name| name.split('@').next());
+    let name = username
+        .rsplit('\\')
+        .next()
+        .and_then(|name| name.split('@').next());
     name.is_some_and(|name| !name.trim().is_empty())
 }
 

@@ -23,7 +23,10 @@ const PAUSED: u32 = 7;
 
 impl ServiceName {
     fn open(&self, node: &Node, access: ServiceAccess) -> OperationResult<Box<dyn Service>> {
-        Ok(node.host.os().open_service(&U16String::from_str(self.as_str()), access)?)
+        Ok(node
+            .host
+            .os()
+            .open_service(&U16String::from_str(self.as_str()), access)?)
     }
 
     fn lock_key(&self) -> LockKey {
@@ -35,8 +38,15 @@ impl ServiceName {
 fn check_listed(node: &Node, name: &str) -> OperationResult<()> {
     match &node.config().services {
         // Other letters are compared exactly: whether Windows considers them equal is not certain.
-        Some(services) if !services.iter().any(|service| service.as_str().eq_ignore_ascii_case(name)) => {
-            Err(OperationError::not_listed("-services", format_args!("the service {name}")))
+        Some(services)
+            if !services
+                .iter()
+                .any(|service| service.as_str().eq_ignore_ascii_case(name)) =>
+        {
+            Err(OperationError::not_listed(
+                "-services",
+                format_args!("the service {name}"),
+            ))
         }
         _ => Ok(()),
     }
@@ -66,7 +76,11 @@ impl Operation for GetService {
     fn run(&self, run: Run<'_>) -> RunResult<ServiceInfo> {
         let service = self.name.open(run.node(), ServiceAccess::Query)?;
         let (config, state) = (service.config()?, service.state()?);
-        Ok(ServiceInfo { display_name: config.display_name.to_string_lossy(), start_type: config.start_type, state })
+        Ok(ServiceInfo {
+            display_name: config.display_name.to_string_lossy(),
+            start_type: config.start_type,
+            state,
+        })
     }
 }
 
@@ -107,11 +121,13 @@ impl Operation for StartService {
         run.begin_mutation()?;
         // While Windows starts another service, for instance right after booting, it refuses to
         // start this one.
-        let accepted = run.host().poll(run.timeouts().service, || match service.start() {
-            Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
-            Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
-            Err(code) => Err(code),
-        })?;
+        let accepted = run
+            .host()
+            .poll(run.timeouts().service, || match service.start() {
+                Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
+                Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
+                Err(code) => Err(code),
+            })?;
         accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
         Ok(wait_for_state(run.node(), &*service, RUNNING)?)
     }
@@ -144,7 +160,10 @@ impl Operation for StopService {
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         let mut keys = vec![self.name.lock_key()];
         if self.force {
-            let dependents = self.name.open(node, ServiceAccess::Stop)?.active_dependents()?;
+            let dependents = self
+                .name
+                .open(node, ServiceAccess::Stop)?
+                .active_dependents()?;
             keys.extend(dependents.iter().map(|name| lock_key_of(name)));
         }
         Ok(keys)
@@ -157,8 +176,14 @@ impl Operation for StopService {
         }
         let dependents = service.active_dependents()?;
         if !dependents.is_empty() && !self.force {
-            let names: Vec<_> = dependents.iter().map(|name| name.to_string_lossy()).collect();
-            let reason = format!("running services depend on it: {}; stop them first, or set force", names.join(", "));
+            let names: Vec<_> = dependents
+                .iter()
+                .map(|name| name.to_string_lossy())
+                .collect();
+            let reason = format!(
+                "running services depend on it: {}; stop them first, or set force",
+                names.join(", ")
+            );
             return failed(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
@@ -172,7 +197,11 @@ impl Operation for StopService {
         for name in dependents {
             let dependent = run.os().open_service(&name, ServiceAccess::Stop)?;
             stop(run.node(), &*dependent).map_err(|error| OperationError {
-                reason: format!("the dependent service {} could not be stopped: {}", name.display(), error.reason),
+                reason: format!(
+                    "the dependent service {} could not be stopped: {}",
+                    name.display(),
+                    error.reason
+                ),
                 ..error
             })?;
         }
@@ -182,16 +211,19 @@ impl Operation for StopService {
 
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is starting refuses controls until it runs.
-    let accepted = node.host.poll(node.host.timeouts.service, || match service.stop() {
-        Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
-        Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
-            Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
-        }
-        Err(code @ OsError::INVALID_SERVICE_CONTROL) => {
-            Err(OperationError::of(code, "the service cannot be stopped: it does not accept the stop control"))
-        }
-        Err(code) => Err(code.into()),
-    })?;
+    let accepted = node
+        .host
+        .poll(node.host.timeouts.service, || match service.stop() {
+            Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
+            Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
+                Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
+            }
+            Err(code @ OsError::INVALID_SERVICE_CONTROL) => Err(OperationError::of(
+                code,
+                "the service cannot be stopped: it does not accept the stop control",
+            )),
+            Err(code) => Err(code.into()),
+        })?;
     accepted.ok_or(OperationError::from(OsError::SERVICE_CANNOT_ACCEPT_CTRL))?;
     wait_for_state(node, service, STOPPED)
 }
@@ -201,7 +233,9 @@ fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationR
     let reached = node.host.poll(node.host.timeouts.service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
-            return Err(OperationError::precondition("the service stopped while it was starting"));
+            return Err(OperationError::precondition(
+                "the service stopped while it was starting",
+            ));
         }
         Ok((last == wanted).then_some(()))
     })?;

@@ -14,7 +14,9 @@ use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings;
-use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource, RunResult, failed, failed_precondition};
+use crate::scheduling::{
+    LockKey, OperationContext, PoolKind, Resource, RunResult, failed, failed_precondition,
+};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
 /// Returns the key of the disk that `volume` is on, before the operation has any lock.
@@ -53,7 +55,9 @@ impl Operation for ListVolumesOnDisk {
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
         if readings::disk::is_offline(run, &disk)? {
-            return failed_precondition("the disk is offline; bring it online with SetDiskState first");
+            return failed_precondition(
+                "the disk is offline; bring it online with SetDiskState first",
+            );
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
         // A new partition has no volume yet. A partition that never gets a volume must not make the
@@ -61,20 +65,32 @@ impl Operation for ListVolumesOnDisk {
         run.poll_arrival(|| {
             let table = readings::disk::partition_table(run, &disk)?;
             let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;
-            let wanted = found.iter().filter(|(offset, _)| table.holds(self.partition, *offset));
+            let wanted = found
+                .iter()
+                .filter(|(offset, _)| table.holds(self.partition, *offset));
             volumes = wanted.map(|(_, volume)| *volume).collect();
-            let data: Vec<_> = table.data().filter(|partition| self.wants(partition)).collect();
-            let has_volume = |partition: &&Partition| found.iter().any(|(offset, _)| *offset == partition.offset);
+            let data: Vec<_> = table
+                .data()
+                .filter(|partition| self.wants(partition))
+                .collect();
+            let has_volume = |partition: &&Partition| {
+                found.iter().any(|(offset, _)| *offset == partition.offset)
+            };
             first_has_arrived = data.first().is_none_or(has_volume);
             let arrived = data.iter().all(has_volume);
             Ok(arrived.then_some(()))
         })?;
         // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
-            return failed_precondition("the volume of the first data partition has not arrived, or cannot be read");
+            return failed_precondition(
+                "the volume of the first data partition has not arrived, or cannot be read",
+            );
         }
         if volumes.is_empty() {
-            failed(OperationError::not_found(format!("no volume was found on {}", self.disk)))
+            failed(OperationError::not_found(format!(
+                "no volume was found on {}",
+                self.disk
+            )))
         } else {
             Ok(volumes)
         }

@@ -33,7 +33,9 @@ pub(crate) fn create_link(
     };
     // The object is deleted on close until it is a link, so that a process that is killed in
     // between leaves no empty file or directory.
-    let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else { return Ok(()) };
+    let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else {
+        return Ok(());
+    };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
         Err(code) if !is_refusal(code) => host.fallbacks.record(Fallback::CreateLink, code),
@@ -42,7 +44,9 @@ pub(crate) fn create_link(
     // No known program makes a link in this way. Go's standard library makes all of its links in
     // the following one.
     drop(link);
-    let Some(link) = create(link_kind)? else { return Ok(()) };
+    let Some(link) = create(link_kind)? else {
+        return Ok(());
+    };
     Ok(set_target(&*link).map_err(|code| {
         let _ = remove_tree::delete_on_close(&*link);
         explained(code)
@@ -51,8 +55,12 @@ pub(crate) fn create_link(
 
 /// Returns whether the code says why there can be no link, whichever way it is created.
 fn is_refusal(code: OsError) -> bool {
-    let refused =
-        [OsError::PRIVILEGE_NOT_HELD, OsError::DISK_FULL, OsError::WRITE_PROTECT, OsError::FILENAME_EXCED_RANGE];
+    let refused = [
+        OsError::PRIVILEGE_NOT_HELD,
+        OsError::DISK_FULL,
+        OsError::WRITE_PROTECT,
+        OsError::FILENAME_EXCED_RANGE,
+    ];
     refused.contains(&code)
 }
 
@@ -60,7 +68,10 @@ fn is_refusal(code: OsError) -> bool {
 /// link appeared at this moment, its target would be created.
 fn create_empty(entry: &EntryRef, options: Options) -> OsResult<Box<dyn Handle>> {
     let access = Access::WRITE_ATTRIBUTES | Access::DELETE | Access::READ_ATTRIBUTES;
-    entry.parent().open_child(entry.leaf(), &Open::new(access, options | Options::REPARSE_POINT))
+    entry.parent().open_child(
+        entry.leaf(),
+        &Open::new(access, options | Options::REPARSE_POINT),
+    )
 }
 
 /// Returns the error of a link that could not be created.
@@ -89,7 +100,12 @@ pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationRes
 }
 
 fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
-    let text = |name: &U16Str| upper_case(name).to_string_lossy().trim_end_matches('\\').to_owned();
+    let text = |name: &U16Str| {
+        upper_case(name)
+            .to_string_lossy()
+            .trim_end_matches('\\')
+            .to_owned()
+    };
     match Link::of(existing)? {
         Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
         Some(Link::Symlink(target)) => {
@@ -97,6 +113,9 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
             let reason = format!("a link to {target} already exists at that path");
             Err(OperationError::new(Kind::AlreadyExists, reason))
         }
-        _ => Err(OperationError::new(Kind::AlreadyExists, "a file or directory already exists at that path")),
+        _ => Err(OperationError::new(
+            Kind::AlreadyExists,
+            "a file or directory already exists at that path",
+        )),
     }
 }

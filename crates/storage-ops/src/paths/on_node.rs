@@ -30,8 +30,14 @@ pub(crate) fn open(
     how: &Open,
     is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
 ) -> OperationResult<Box<dyn Handle>> {
-    let how = Open { options: how.options | NOFOLLOW_NOWAIT, ..*how };
-    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
+    let how = Open {
+        options: how.options | NOFOLLOW_NOWAIT,
+        ..*how
+    };
+    let mut path = RootedPath {
+        root: Root::Drive(path.drive()),
+        names: names_of(path),
+    };
     for _ in 0..=MAX_LINKS {
         if let Root::Drive(letter) = path.root
             && !is_of_volume(letter)?
@@ -52,8 +58,15 @@ pub(crate) fn open(
 /// Adds those that it has opened to `roots` even if it fails.
 ///
 /// Errors: as those of [`open`].
-pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle>>) -> OperationResult<()> {
-    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
+pub(crate) fn roots(
+    os: &dyn Os,
+    path: &HostPath,
+    roots: &mut Vec<Box<dyn Handle>>,
+) -> OperationResult<()> {
+    let mut path = RootedPath {
+        root: Root::Drive(path.drive()),
+        names: names_of(path),
+    };
     for _ in 0..=MAX_LINKS {
         roots.push(os.open(&path.root(), &OPEN_NOFOLLOW)?);
         path = match path.open(os, &OPEN_NOFOLLOW)? {
@@ -69,7 +82,10 @@ pub(crate) fn roots(os: &dyn Os, path: &HostPath, roots: &mut Vec<Box<dyn Handle
 /// leads to: final paths, in upper case and without a final backslash. Ends at the first component
 /// that cannot be opened.
 pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
-    let mut path = RootedPath { root: Root::Drive(path.drive()), names: names_of(path) };
+    let mut path = RootedPath {
+        root: Root::Drive(path.drive()),
+        names: names_of(path),
+    };
     let mut places = Vec::new();
     for _ in 0..=MAX_LINKS {
         match path.open(os, &OPEN_NOFOLLOW) {
@@ -78,7 +94,10 @@ pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
                 break;
             }
             Ok(Found::Link(link, at)) => {
-                let root = os.open(&path.root(), &OPEN_NOFOLLOW).ok().and_then(|root| place_of(&*root));
+                let root = os
+                    .open(&path.root(), &OPEN_NOFOLLOW)
+                    .ok()
+                    .and_then(|root| place_of(&*root));
                 places.extend(root.map(|mut place| {
                     for name in &path.names[..=at] {
                         place.push_char('\\');
@@ -86,7 +105,9 @@ pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
                     }
                     place
                 }));
-                let Ok(next) = path.behind(&link, at) else { break };
+                let Ok(next) = path.behind(&link, at) else {
+                    break;
+                };
                 path = next;
             }
             Err(_) => break,
@@ -96,8 +117,14 @@ pub(crate) fn places(os: &dyn Os, path: &HostPath) -> Vec<U16String> {
 }
 
 fn place_of(object: &dyn Handle) -> Option<U16String> {
-    let path = object.final_path(PathForm::VolumeGuid).or_else(|_| object.final_path(PathForm::Dos)).ok()?;
-    let path = path.as_slice().strip_suffix(&[u16::from(b'\\')]).unwrap_or(path.as_slice());
+    let path = object
+        .final_path(PathForm::VolumeGuid)
+        .or_else(|_| object.final_path(PathForm::Dos))
+        .ok()?;
+    let path = path
+        .as_slice()
+        .strip_suffix(&[u16::from(b'\\')])
+        .unwrap_or(path.as_slice());
     Some(upper_case(U16Str::from_slice(path)))
 }
 
@@ -130,7 +157,9 @@ impl RootedPath {
     /// Opens the components up to the first link.
     fn open(&self, os: &dyn Os, how: &Open) -> OperationResult<Found> {
         let root = self.root();
-        let Some((last, above)) = self.names.split_last() else { return Ok(Found::Object(os.open(&root, how)?)) };
+        let Some((last, above)) = self.names.split_last() else {
+            return Ok(Found::Object(os.open(&root, how)?));
+        };
         let mut directory = os.open(&root, &OPEN_NOFOLLOW)?;
         for (at, name) in above.iter().enumerate() {
             let child = directory.open_child(name, &OPEN_NOFOLLOW)?;
@@ -151,15 +180,20 @@ impl RootedPath {
     /// Returns where the path leads if its component `at` is `link`.
     fn behind(&self, link: &Link, at: usize) -> OperationResult<Self> {
         let (root, mut names) = match (link, link.path_on_volume(), link.host_path()) {
-            (_, Some((volume, below)), _) => {
-                (Root::Volume(volume), components(&below).map(ToOwned::to_owned).collect())
-            }
+            (_, Some((volume, below)), _) => (
+                Root::Volume(volume),
+                components(&below).map(ToOwned::to_owned).collect(),
+            ),
             (_, _, Some(target)) => (Root::Drive(target.drive()), names_of(&target)),
-            (Link::Relative(target), ..) => {
-                (self.root, relative(&self.names[..at], target).ok_or(OsError::INVALID_REPARSE_DATA)?)
-            }
+            (Link::Relative(target), ..) => (
+                self.root,
+                relative(&self.names[..at], target).ok_or(OsError::INVALID_REPARSE_DATA)?,
+            ),
             (Link::Other, ..) => {
-                let what = format!("{} is a reparse point that is not a link", self.names[at].display());
+                let what = format!(
+                    "{} is a reparse point that is not a link",
+                    self.names[at].display()
+                );
                 return Err(OperationError::of(OsError::CANT_ACCESS_FILE, what));
             }
             _ => return Err(off_node()),
@@ -184,7 +218,11 @@ fn names_of(path: &HostPath) -> Vec<U16String> {
 fn relative(above: &[U16String], target: &U16Str) -> Option<Vec<U16String>> {
     const SEPARATOR: u16 = b'\\' as u16;
     let is_from_root = target.as_slice().first() == Some(&SEPARATOR);
-    let mut names = if is_from_root { Vec::new() } else { above.to_vec() };
+    let mut names = if is_from_root {
+        Vec::new()
+    } else {
+        above.to_vec()
+    };
     for part in target.as_slice().split(|unit| *unit == SEPARATOR) {
         match U16Str::from_slice(part).to_string_lossy().as_str() {
             "" | "." => {}
@@ -203,7 +241,11 @@ mod tests {
 
     #[test]
     fn a_relative_target_is_resolved_from_the_directory_of_the_link() {
-        let names = |text: &str| text.split_whitespace().map(U16String::from_str).collect::<Vec<_>>();
+        let names = |text: &str| {
+            text.split_whitespace()
+                .map(U16String::from_str)
+                .collect::<Vec<_>>()
+        };
         for (above, target, expected) in [
             ("a b", r"c\d", Some("a b c d")),
             ("a b", r"..\c\.\d\", Some("a c d")),

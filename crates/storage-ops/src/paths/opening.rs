@@ -13,17 +13,22 @@ pub(crate) const MAX_LINKS: usize = 63;
 const MAX_PATH: usize = 260;
 
 /// Opens an existing object to query it, without following a link.
-pub(crate) const OPEN_NOFOLLOW: Open = Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+pub(crate) const OPEN_NOFOLLOW: Open =
+    Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
 
 /// The options of an open that asks for more than attributes: no link is followed, and the owner of
 /// an oplock is not waited for.
-pub(crate) const NOFOLLOW_NOWAIT: Options = Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
+pub(crate) const NOFOLLOW_NOWAIT: Options =
+    Options::REPARSE_POINT.union(Options::COMPLETE_IF_OPLOCKED);
 
 /// Opens an existing object so that no process can rename or delete it while the handle is open.
 /// Windows checks the share mode only for handles with a right to the data.
 pub(crate) const OPEN_NO_DELETE_SHARE: Open = Open {
     share: Share::READ.union(Share::WRITE),
-    ..Open::existing(Access::READ_DATA.union(Access::READ_ATTRIBUTES), NOFOLLOW_NOWAIT)
+    ..Open::existing(
+        Access::READ_DATA.union(Access::READ_ATTRIBUTES),
+        NOFOLLOW_NOWAIT,
+    )
 };
 
 /// Returns the Win32 path of `name` in `parent`, with a final backslash.
@@ -52,9 +57,13 @@ fn without_prefix(path: &U16Str) -> Option<U16String> {
 
 /// Fails unless the object is a directory or a link. A path with a final backslash asks for one.
 pub(crate) fn ensure_directory(object: &dyn Handle) -> OsResult<()> {
-    let is_directory =
-        buffer::attributes(object)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
-    if is_directory == 0 { Err(OsError::DIRECTORY) } else { Ok(()) }
+    let is_directory = buffer::attributes(object)?.attributes
+        & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
+    if is_directory == 0 {
+        Err(OsError::DIRECTORY)
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +74,9 @@ mod tests {
 
     #[test]
     fn a_path_keeps_its_prefix_if_win32_would_change_it() {
-        let plain = |text: &str| without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy());
+        let plain = |text: &str| {
+            without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy())
+        };
         assert_eq!(plain(r"\\?\C:\a\b c\").as_deref(), Some(r"C:\a\b c\"));
         let of_length = |length: usize| format!(r"\\?\C:\{}\", "x".repeat(length - 4));
         assert_eq!(plain(&of_length(259)).map(|path| path.len()), Some(259));

@@ -39,7 +39,10 @@ use crate::types::{HostPath, components};
 /// Paths on the system drive through links that every installation of Windows has: a junction to
 /// `C:\Users`, whose name depends on the language of Windows, and a symbolic link to
 /// `C:\ProgramData`.
-const THROUGH_LINKS: [&str; 2] = [r"Documents and Settings\All Users", r"Users\All Users\Microsoft"];
+const THROUGH_LINKS: [&str; 2] = [
+    r"Documents and Settings\All Users",
+    r"Users\All Users\Microsoft",
+];
 
 /// Stands for a call that succeeded where it had to fail.
 const SUCCESS: OsError = OsError(0);
@@ -64,15 +67,23 @@ struct Tested {
 
 impl PathLookup {
     pub(crate) fn new(system_drive: char) -> Self {
-        Self { system_drive, tested: OnceLock::new() }
+        Self {
+            system_drive,
+            tested: OnceLock::new(),
+        }
     }
 
     /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other
     /// calls.
     pub(crate) fn test(&self, host: &Host) {
         let root = open_root(host, &NtPath::drive_root(self.system_drive));
-        let query = root.as_ref().map_err(|code| *code).and_then(|root| self.find_name(host, &**root));
-        let open = root.and_then(|root| prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root));
+        let query = root
+            .as_ref()
+            .map_err(|code| *code)
+            .and_then(|root| self.find_name(host, &**root));
+        let open = root.and_then(|root| {
+            prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root)
+        });
         // A second test changes nothing.
         let _ = self.tested.set(Tested { open, query });
     }
@@ -80,9 +91,20 @@ impl PathLookup {
     /// Returns the path of `root`, the root directory of the system drive, below which a query
     /// follows no link.
     fn find_name(&self, host: &Host, root: &dyn Handle) -> OsResult<NtPath> {
-        let names = [root.final_path(PathForm::Device).map(NtPath::from_nt), Ok(NtPath::drive_root(self.system_drive))];
-        let find = |name: &NtPath| host.os().attributes(name).is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0);
-        let name = names.into_iter().flatten().find(find).ok_or(OsError::PATH_NOT_FOUND)?;
+        let names = [
+            root.final_path(PathForm::Device).map(NtPath::from_nt),
+            Ok(NtPath::drive_root(self.system_drive)),
+        ];
+        let find = |name: &NtPath| {
+            host.os()
+                .attributes(name)
+                .is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0)
+        };
+        let name = names
+            .into_iter()
+            .flatten()
+            .find(find)
+            .ok_or(OsError::PATH_NOT_FOUND)?;
         match prove(|path| host.os().attributes(&name.join(path)).map(drop)) {
             Err(code) if code == SUCCESS || !has_no_links(root) => Err(code),
             _ => Ok(name),
@@ -91,7 +113,9 @@ impl PathLookup {
 
     /// Returns the number of handles that stay open.
     pub(crate) fn held_handles(&self) -> usize {
-        self.tested.get().map_or(0, |tested| tested.open.iter().count())
+        self.tested
+            .get()
+            .map_or(0, |tested| tested.open.iter().count())
     }
 
     /// Queries whether the object at `path` exists, in one call without a handle.
@@ -100,7 +124,10 @@ impl PathLookup {
     /// if the path asks for a directory and names a file; or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`.
     /// Returns `None` if the object must be opened.
     pub(crate) fn query(&self, host: &Host, path: &HostPath) -> Option<OsResult<()>> {
-        let tested = self.tested.get().filter(|_| path.drive().eq_ignore_ascii_case(&self.system_drive))?;
+        let tested = self
+            .tested
+            .get()
+            .filter(|_| path.drive().eq_ignore_ascii_case(&self.system_drive))?;
         let root = proved(host, &tested.query)?;
         let attributes = found_or_missing(host, host.os().attributes(&root.join(path.names())))?;
         match attributes {
@@ -143,28 +170,40 @@ impl PathLookup {
 
 /// Checks that `look_up` refuses paths through links. Returns its first answer that is no proof.
 fn prove(look_up: impl Fn(&U16Str) -> OsResult<()>) -> OsResult<()> {
-    let answers = THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err().unwrap_or(SUCCESS));
+    let answers =
+        THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err().unwrap_or(SUCCESS));
     // If one of the links was followed, the answer for the other one is no proof.
     if answers.contains(&SUCCESS) {
         return Err(SUCCESS);
     }
-    if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) { Ok(()) } else { Err(answers[0]) }
+    if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) {
+        Ok(())
+    } else {
+        Err(answers[0])
+    }
 }
 
 /// Returns whether no link can be on the volume of `root`: the volume is on this node, where it has
 /// a GUID, and its file system has no reparse points. What a share reports says nothing about the
 /// links that its server follows.
 fn has_no_links(root: &dyn Handle) -> bool {
-    root.final_path(PathForm::VolumeGuid).is_ok() && file_system::has_reparse_points(root) == Ok(false)
+    root.final_path(PathForm::VolumeGuid).is_ok()
+        && file_system::has_reparse_points(root) == Ok(false)
 }
 
 /// Returns what was proved; counts the fallback if nothing was.
 fn proved<'a, T>(host: &Host, proof: &'a OsResult<T>) -> Option<&'a T> {
-    proof.as_ref().map_err(|code| host.fallbacks.record(Fallback::PathLookup, *code)).ok()
+    proof
+        .as_ref()
+        .map_err(|code| host.fallbacks.record(Fallback::PathLookup, *code))
+        .ok()
 }
 
 fn open_root(host: &Host, path: &NtPath) -> OsResult<Box<dyn Handle>> {
-    host.os().open(path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
+    host.os().open(
+        path,
+        &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
+    )
 }
 
 /// Returns `outcome` if the object was found or is missing.

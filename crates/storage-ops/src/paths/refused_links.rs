@@ -25,7 +25,10 @@ pub(crate) fn refusal_of(link: &Link, object: impl fmt::Display) -> OperationErr
         None if *link == Link::Other => "a reparse point of another kind than a link".to_owned(),
         None => "a link".to_owned(),
     };
-    refusal(format!("{object} is {what} and is not followed: {}", OsError::REPARSE_POINT_ENCOUNTERED))
+    refusal(format!(
+        "{object} is {what} and is not followed: {}",
+        OsError::REPARSE_POINT_ENCOUNTERED
+    ))
 }
 
 /// Returns whether a path was refused because of a link on it.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use os::abi::{
-    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY, FILE_DISPOSITION_DELETE,
-    FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileBasicInfo,
-    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo,
+    FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
+    FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY, FILE_DISPOSITION_ON_CLOSE,
+    FILE_DISPOSITION_POSIX, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx,
+    FileIdBothDirInfo,
 };
 use os::{Access, FileInfo, Handle, Open, OsError, OsResult, Share, Time, U16Str, U16String};
 use zerocopy::IntoBytes;
@@ -41,7 +42,10 @@ const OPLOCK_INTERVAL: Duration = Duration::from_millis(100);
 const OPEN_FOR_DELETE: Open = Open {
     share: Share::READ.union(Share::WRITE),
     ..Open::existing(
-        Access::DELETE.union(Access::READ_DATA).union(Access::READ_ATTRIBUTES).union(Access::WRITE_ATTRIBUTES),
+        Access::DELETE
+            .union(Access::READ_DATA)
+            .union(Access::READ_ATTRIBUTES)
+            .union(Access::WRITE_ATTRIBUTES),
         NOFOLLOW_NOWAIT,
     )
 };
@@ -53,7 +57,10 @@ const OPEN_FOR_DELETE: Open = Open {
 /// csi-proxy does not enable the privileges to back up and to restore files, which would bypass
 /// access control lists: they would act on more than this call, such as the paths that Windows
 /// opens to rotate the log and to mount a volume.
-const OPEN_ONLY_FOR_DELETE: Open = Open { access: Access::DELETE.union(Access::READ_ATTRIBUTES), ..OPEN_FOR_DELETE };
+const OPEN_ONLY_FOR_DELETE: Open = Open {
+    access: Access::DELETE.union(Access::READ_ATTRIBUTES),
+    ..OPEN_FOR_DELETE
+};
 
 /// An open directory whose entries are deleted.
 #[derive(Clone, Copy)]
@@ -135,12 +142,23 @@ fn open_with_any_share(parent: Parent<'_>, name: &U16Str, how: &Open) -> OsResul
     let (handle, path_is_stable) = match parent.handle.open_child(name, how) {
         // Another process may have the object open to delete or rename it. It can then be opened
         // only with deletion shared.
-        Err(OsError::SHARING_VIOLATION) => {
-            (parent.handle.open_child(name, &Open { share: Share::all(), ..*how })?, false)
-        }
+        Err(OsError::SHARING_VIOLATION) => (
+            parent.handle.open_child(
+                name,
+                &Open {
+                    share: Share::all(),
+                    ..*how
+                },
+            )?,
+            false,
+        ),
         outcome => (outcome?, parent.path_is_stable),
     };
-    Ok(DeleteHandle { handle, path_is_stable, can_list: how.access.contains(Access::READ_DATA) })
+    Ok(DeleteHandle {
+        handle,
+        path_is_stable,
+        can_list: how.access.contains(Access::READ_DATA),
+    })
 }
 
 /// Deletes `entry`, opened by [`open`]: a file, an empty directory, or a link, but not its target.
@@ -149,14 +167,20 @@ fn open_with_any_share(parent: Parent<'_>, name: &U16Str, how: &Open) -> OsResul
 pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
     let handle = &*entry.handle;
     let flags = FILE_DISPOSITION_DELETE | FILE_DISPOSITION_POSIX | FILE_DISPOSITION_IGNORE_READONLY;
-    match handle.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags }.as_bytes()) {
+    match handle.set(
+        FileInfo::DispositionEx,
+        FileDispositionInfoEx { flags }.as_bytes(),
+    ) {
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {}
         outcome => return outcome,
     }
     // The file system supports only the older information class, which does not delete read-only
     // files.
     if buffer::attributes(handle)?.attributes & FILE_ATTRIBUTE_READONLY != 0 {
-        let writable = FileBasicInfo { attributes: FILE_ATTRIBUTE_NORMAL, ..FileBasicInfo::default() };
+        let writable = FileBasicInfo {
+            attributes: FILE_ATTRIBUTE_NORMAL,
+            ..FileBasicInfo::default()
+        };
         handle.set(FileInfo::Basic, writable.as_bytes())?;
     }
     delete_on_close(handle)
@@ -164,13 +188,22 @@ pub(crate) fn delete(entry: &DeleteHandle) -> OsResult<()> {
 
 /// Deletes an empty file or directory, or a link, when its last handle is closed.
 pub(crate) fn delete_on_close(handle: &dyn Handle) -> OsResult<()> {
-    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+    handle.set(
+        FileInfo::Disposition,
+        FileDispositionInfo { delete_file: 1 }.as_bytes(),
+    )
 }
 
 /// Keeps an object that was created with [`os::Options::DELETE_ON_CLOSE`] when its handle is
 /// closed.
 pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
-    created.set(FileInfo::DispositionEx, FileDispositionInfoEx { flags: FILE_DISPOSITION_ON_CLOSE }.as_bytes())
+    created.set(
+        FileInfo::DispositionEx,
+        FileDispositionInfoEx {
+            flags: FILE_DISPOSITION_ON_CLOSE,
+        }
+        .as_bytes(),
+    )
 }
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
@@ -190,7 +223,10 @@ struct Removal<'a> {
 
 impl<'a> Removal<'a> {
     fn begin(host: &'a Host) -> Self {
-        Self { host, deadline: host.clock().now() + host.timeouts.removal }
+        Self {
+            host,
+            deadline: host.clock().now() + host.timeouts.removal,
+        }
     }
 
     fn check_time(&self) -> OperationResult<()> {
@@ -198,13 +234,18 @@ impl<'a> Removal<'a> {
             return Ok(());
         }
         let limit = self.host.timeouts.removal;
-        let reason =
-            format!("the removal was stopped after {limit:?} and is not complete; repeat the request to go on");
+        let reason = format!(
+            "the removal was stopped after {limit:?} and is not complete; repeat the request to go on"
+        );
         Err(OperationError::new(Kind::Busy, reason))
     }
 }
 
-fn delete_tree(removal: &Removal<'_>, entry: DeleteHandle, buffer: &mut ListingBuffer) -> OperationResult<()> {
+fn delete_tree(
+    removal: &Removal<'_>,
+    entry: DeleteHandle,
+    buffer: &mut ListingBuffer,
+) -> OperationResult<()> {
     let mut level = Level::new(entry, 0, buffer)?;
     // An attacker can choose the depth of the tree, so the levels are on the heap and not on the
     // stack.
@@ -222,7 +263,12 @@ fn delete_tree(removal: &Removal<'_>, entry: DeleteHandle, buffer: &mut ListingB
             outcome => outcome?,
         }
         match above.pop() {
-            Some(next) => level = Level { has_removed: true, ..next },
+            Some(next) => {
+                level = Level {
+                    has_removed: true,
+                    ..next
+                }
+            }
             None => return Ok(()),
         }
     }
@@ -231,13 +277,19 @@ fn delete_tree(removal: &Removal<'_>, entry: DeleteHandle, buffer: &mut ListingB
 /// Deletes the contents of `directory`, except the entry `excluded`.
 ///
 /// Errors: as [`delete_all`].
-pub(crate) fn delete_contents(host: &Host, directory: Parent<'_>, excluded: Option<&str>) -> OperationResult<()> {
+pub(crate) fn delete_contents(
+    host: &Host,
+    directory: Parent<'_>,
+    excluded: Option<&str>,
+) -> OperationResult<()> {
     let (removal, mut rounds, mut buffer) = (Removal::begin(host), 0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
         let listing = buffer.names(directory.handle, NAMES)?;
         for name in listing.names {
-            if excluded.is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded)) {
+            if excluded
+                .is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded))
+            {
                 continue;
             }
             removal.check_time()?;
@@ -300,8 +352,19 @@ impl Level {
         let is_directory = info.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 && !is_surrogate(info);
         // A directory that cannot be listed may be empty.
         let can_list = is_directory && entry.can_list;
-        let listing = if can_list { buffer.names(handle, limit(depth))? } else { Listing::default() };
-        Ok(Self { entry, is_directory, depth, listing, has_removed: false, rounds: 0 })
+        let listing = if can_list {
+            buffer.names(handle, limit(depth))?
+        } else {
+            Listing::default()
+        };
+        Ok(Self {
+            entry,
+            is_directory,
+            depth,
+            listing,
+            has_removed: false,
+            rounds: 0,
+        })
     }
 
     /// Returns whether the directory may be listed once more.
@@ -322,14 +385,27 @@ impl Level {
     }
 
     fn as_parent(&self) -> Parent<'_> {
-        Parent { handle: &*self.entry.handle, path_is_stable: self.entry.path_is_stable }
+        Parent {
+            handle: &*self.entry.handle,
+            path_is_stable: self.entry.path_is_stable,
+        }
     }
 
     /// Deletes entries of the directory until one is not empty, and returns that one.
-    fn next_child(&mut self, removal: &Removal<'_>, buffer: &mut ListingBuffer) -> OperationResult<Option<Self>> {
+    fn next_child(
+        &mut self,
+        removal: &Removal<'_>,
+        buffer: &mut ListingBuffer,
+    ) -> OperationResult<Option<Self>> {
         while let Some(name) = self.listing.names.pop() {
             removal.check_time()?;
-            match Self::delete_if_empty(removal.host, self.as_parent(), &name, self.depth + 1, buffer) {
+            match Self::delete_if_empty(
+                removal.host,
+                self.as_parent(),
+                &name,
+                self.depth + 1,
+                buffer,
+            ) {
                 Ok(None) => self.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
@@ -385,13 +461,21 @@ impl ListingBuffer {
             listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
             match directory.list(restart, listing) {
                 Ok(()) => entries(listing, limit, &mut found).ok_or(OsError::FILE_CORRUPT)?,
-                Err(OsError::NO_MORE_FILES) => return Ok(Listing { names: found, is_complete: true }),
+                Err(OsError::NO_MORE_FILES) => {
+                    return Ok(Listing {
+                        names: found,
+                        is_complete: true,
+                    });
+                }
                 Err(code) => return Err(code),
             }
             restart = false;
         }
         found.shrink_to_fit();
-        Ok(Listing { names: found, is_complete: false })
+        Ok(Listing {
+            names: found,
+            is_complete: false,
+        })
     }
 }
 
@@ -403,7 +487,10 @@ fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<(
         let entry: FileIdBothDirInfo = buffer::at(listing, offset)?;
         let length = usize::try_from(entry.file_name_length).ok()?;
         let start = offset + FileIdBothDirInfo::NAME_OFFSET;
-        if !matches!(listing.get(start..start.checked_add(length)?)?, b".\0" | b".\0.\0") {
+        if !matches!(
+            listing.get(start..start.checked_add(length)?)?,
+            b".\0" | b".\0.\0"
+        ) {
             found.push(component(buffer::units_at(listing, start, length)?)?);
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
@@ -443,7 +530,11 @@ mod tests {
             file_name_length: 8,
             ..FileIdBothDirInfo::default()
         };
-        [&head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET], b"a\0b\0c\0d\0"].concat()
+        [
+            &head.as_bytes()[..FileIdBothDirInfo::NAME_OFFSET],
+            b"a\0b\0c\0d\0",
+        ]
+        .concat()
     }
 
     /// Returns the number of names in a listing with these distances between its entries.

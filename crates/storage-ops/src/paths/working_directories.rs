@@ -17,7 +17,9 @@
 use std::sync::Arc;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
+use os::{
+    Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String,
+};
 
 use crate::config::Config;
 use crate::devices::reparse_point::has_own_entries;
@@ -52,7 +54,10 @@ impl OutermostDirectory {
     /// Opens the directory. Its path is looked up each time, because the directory may be removed
     /// and created again, or become a mount point, at any time.
     fn open(&self, os: &dyn Os) -> OsResult<Box<dyn Handle>> {
-        os.open(&self.nt_path, &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY))
+        os.open(
+            &self.nt_path,
+            &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
+        )
     }
 }
 
@@ -67,7 +72,10 @@ pub(crate) struct EntryRef {
 impl EntryRef {
     /// Returns the directory of the entry.
     pub(crate) fn parent(&self) -> &dyn Handle {
-        &**self.chain.last().expect("the chain begins with the working directory")
+        &**self
+            .chain
+            .last()
+            .expect("the chain begins with the working directory")
     }
 
     /// Opens the entry to query it, without following a link.
@@ -89,14 +97,28 @@ impl EntryRef {
 
 impl WorkingDirectories {
     pub(crate) fn new(config: &Config) -> Self {
-        let general: Vec<_> = std::iter::once(&config.kubelet_dir).chain(&config.working_dirs).cloned().collect();
+        let general: Vec<_> = std::iter::once(&config.kubelet_dir)
+            .chain(&config.working_dirs)
+            .cloned()
+            .collect();
         let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
         let all = || general.iter().chain(&plugins).chain(&pods);
-        let is_outermost = |path: &&HostPath| !all().any(|other| path.is_in(other) && !path.is_same(other));
+        let is_outermost =
+            |path: &&HostPath| !all().any(|other| path.is_in(other) && !path.is_same(other));
         let outermost = all().filter(is_outermost);
-        let outermost =
-            outermost.map(|path| OutermostDirectory { path: path.clone(), nt_path: path.to_nt() }).collect();
-        Self { lookup: PathLookup::new(config.system_drive), general, plugins, pods, outermost }
+        let outermost = outermost
+            .map(|path| OutermostDirectory {
+                path: path.clone(),
+                nt_path: path.to_nt(),
+            })
+            .collect();
+        Self {
+            lookup: PathLookup::new(config.system_drive),
+            general,
+            plugins,
+            pods,
+            outermost,
+        }
     }
 
     /// Returns all working directories.
@@ -109,7 +131,10 @@ impl WorkingDirectories {
     /// then the outer one.
     pub(crate) fn nested_by_links(&self, os: &dyn Os) -> Option<(&HostPath, &HostPath)> {
         // The last place is the place of the directory itself.
-        let places: Vec<_> = self.outermost().map(|path| (path, on_node::places(os, path))).collect();
+        let places: Vec<_> = self
+            .outermost()
+            .map(|path| (path, on_node::places(os, path)))
+            .collect();
         let is_below = |place: &U16Str, directory: &U16Str| {
             place
                 .as_slice()
@@ -118,7 +143,9 @@ impl WorkingDirectories {
         };
         places.iter().find_map(|(path, way)| {
             let holds = |(_, other): &&(&HostPath, Vec<U16String>)| {
-                other.last().is_some_and(|directory| way.iter().any(|place| is_below(place, directory)))
+                other
+                    .last()
+                    .is_some_and(|directory| way.iter().any(|place| is_below(place, directory)))
             };
             places.iter().find(holds).map(|(other, _)| (*path, *other))
         })
@@ -130,7 +157,11 @@ impl WorkingDirectories {
     }
 
     /// Checks, by the text only, that `path` is in a working directory.
-    pub(crate) fn check(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
+    pub(crate) fn check(
+        &self,
+        path: &HostPath,
+        context: Option<PathContext>,
+    ) -> OperationResult<()> {
         let only = match context {
             Some(PathContext::Plugin) => self.plugins.as_ref(),
             Some(PathContext::Pod) => self.pods.as_ref(),
@@ -139,18 +170,30 @@ impl WorkingDirectories {
         let allowed = only.map_or(&self.general[..], std::slice::from_ref);
         // If no directory is configured for the context, the directories of both contexts are
         // working directories too.
-        let of_contexts = self.plugins.iter().chain(&self.pods).filter(|_| only.is_none());
-        if allowed.iter().chain(of_contexts).any(|directory| path.is_in(directory)) {
+        let of_contexts = self
+            .plugins
+            .iter()
+            .chain(&self.pods)
+            .filter(|_| only.is_none());
+        if allowed
+            .iter()
+            .chain(of_contexts)
+            .any(|directory| path.is_in(directory))
+        {
             return Ok(());
         }
         let list: Vec<_> = allowed.iter().map(ToString::to_string).collect();
         let list = list.join(", ");
         let reason = match context.filter(|_| only.is_some()) {
             None => {
-                format!("{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others")
+                format!(
+                    "{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others"
+                )
             }
             Some(PathContext::Plugin) => {
-                format!("{path} is not in {list}, which csi-proxy's flag -kubelet-csi-plugins-path sets")
+                format!(
+                    "{path} is not in {list}, which csi-proxy's flag -kubelet-csi-plugins-path sets"
+                )
             }
             Some(PathContext::Pod) => {
                 format!("{path} is not in {list}, which csi-proxy's flag -kubelet-pod-path sets")
@@ -161,14 +204,20 @@ impl WorkingDirectories {
 
     /// Checks, by the text only, that `path` is in a working directory, and neither is nor contains
     /// one.
-    pub(crate) fn check_entry(&self, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
+    pub(crate) fn check_entry(
+        &self,
+        path: &HostPath,
+        context: Option<PathContext>,
+    ) -> OperationResult<()> {
         self.check(path, context)?;
         self.refuse_boundary(path)
     }
 
     /// Refuses a path that is or contains a working directory, which nobody may replace.
     fn refuse_boundary(&self, path: &HostPath) -> OperationResult<()> {
-        let Some(directory) = self.all().find(|directory| directory.is_in(path)) else { return Ok(()) };
+        let Some(directory) = self.all().find(|directory| directory.is_in(path)) else {
+            return Ok(());
+        };
         let reason = if path.is_in(directory) {
             format!("{path} is a working directory itself, not a path in one")
         } else {
@@ -178,14 +227,20 @@ impl WorkingDirectories {
     }
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
-    pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> bool {
+    pub(crate) fn has_entries(
+        &self,
+        os: &dyn Os,
+        path: &HostPath,
+        context: Option<PathContext>,
+    ) -> bool {
         let to_list = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, NOFOLLOW_NOWAIT);
         let look = || -> OperationResult<bool> {
             let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
             let found = entry.parent().open_child(entry.leaf(), &to_list)?;
-            let kind =
-                buffer::attributes(&*found)?.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
-            Ok(kind == FILE_ATTRIBUTE_DIRECTORY && !remove_tree::names(&*found, 1)?.names.is_empty())
+            let kind = buffer::attributes(&*found)?.attributes
+                & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
+            Ok(kind == FILE_ATTRIBUTE_DIRECTORY
+                && !remove_tree::names(&*found, 1)?.names.is_empty())
         };
         look().unwrap_or(false)
     }
@@ -210,13 +265,17 @@ impl WorkingDirectories {
     /// Opens the directories from the outermost working directory to the parent of `path`.
     fn parents(&self, os: &dyn Os, path: &HostPath, how: &Open) -> OperationResult<EntryRef> {
         let (directory, below) = self.locate(path)?;
-        let (above, leaf) = split_last(below).ok_or_else(|| OperationError::precondition("the path has no parent"))?;
+        let (above, leaf) = split_last(below)
+            .ok_or_else(|| OperationError::precondition("the path has no parent"))?;
         let mut chain: Vec<Arc<dyn Handle>> = vec![directory.open(os)?.into()];
         for name in components(above) {
             let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
             chain.push(child.into());
         }
-        Ok(EntryRef { chain, leaf: leaf.to_owned() })
+        Ok(EntryRef {
+            chain,
+            leaf: leaf.to_owned(),
+        })
     }
 
     /// Calls `open` with `path`. If `open` is refused because of a link, and an administrator may
@@ -242,22 +301,32 @@ impl WorkingDirectories {
     /// below its outermost directory than `path`.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
-        let is_between = |inner: &&HostPath| path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner);
+        let is_between = |inner: &&HostPath| {
+            path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner)
+        };
         let mut inner: Vec<_> = self.all().filter(is_between).collect();
         inner.sort_unstable_by_key(|inner| inner.names().len());
         for inner in inner {
             let found = self.parents(os, inner, &OPEN_NOFOLLOW)?.open()?;
-            let Some(link) = Link::of(&*found)? else { continue };
+            let Some(link) = Link::of(&*found)? else {
+                continue;
+            };
             let target = link.host_path();
-            let is_target =
-                |outermost: &&OutermostDirectory| target.as_ref().is_some_and(|target| target.is_same(&outermost.path));
+            let is_target = |outermost: &&OutermostDirectory| {
+                target
+                    .as_ref()
+                    .is_some_and(|target| target.is_same(&outermost.path))
+            };
             let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
             let refused = || {
-                let object =
-                    format!("the working directory {inner}, which does not lead to another one (-working-dir),");
+                let object = format!(
+                    "the working directory {inner}, which does not lead to another one (-working-dir),"
+                );
                 refused_links::refusal_of(&link, object)
             };
-            return moved.map(|(to, below)| Some(to.path.join(below))).ok_or_else(refused);
+            return moved
+                .map(|(to, below)| Some(to.path.join(below)))
+                .ok_or_else(refused);
         }
         Ok(None)
     }
@@ -268,15 +337,25 @@ impl WorkingDirectories {
     }
 
     /// Opens the outermost working directories, links followed. One may be missing for a moment.
-    pub(crate) fn open_outermost(&self, os: &dyn Os) -> impl Iterator<Item = OsResult<Box<dyn Handle>>> {
-        self.outermost.iter().map(|directory| match directory.open(os) {
-            Err(code) if is_missing(code) => directory.open(os),
-            opened => opened,
-        })
+    pub(crate) fn open_outermost(
+        &self,
+        os: &dyn Os,
+    ) -> impl Iterator<Item = OsResult<Box<dyn Handle>>> {
+        self.outermost
+            .iter()
+            .map(|directory| match directory.open(os) {
+                Err(code) if is_missing(code) => directory.open(os),
+                opened => opened,
+            })
     }
 
     /// Returns whether `path` exists, without following a link in its last component.
-    pub(crate) fn exists(&self, host: &Host, path: &HostPath, context: Option<PathContext>) -> OperationResult<bool> {
+    pub(crate) fn exists(
+        &self,
+        host: &Host,
+        path: &HostPath,
+        context: Option<PathContext>,
+    ) -> OperationResult<bool> {
         self.check(path, context)?;
         // If there is a link on the path to the working directory, or below it, the query decides
         // nothing.
@@ -295,15 +374,24 @@ impl WorkingDirectories {
         match self.where_it_is(host.os(), path, &find) {
             // On a disk or server that has gone away nothing is known to be missing.
             Err(error) if error.code.is_some_and(is_missing) => Ok(false),
-            Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => Ok(false),
+            Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => {
+                Ok(false)
+            }
             outcome => outcome,
         }
     }
 
     /// Opens the object `below` the open directory `root`; refuses a link or mount point above the
     /// last component.
-    fn find(&self, host: &Host, root: Box<dyn Handle>, below: &U16Str) -> OperationResult<Box<dyn Handle>> {
-        let Some((above, leaf)) = split_last(below) else { return Ok(root) };
+    fn find(
+        &self,
+        host: &Host,
+        root: Box<dyn Handle>,
+        below: &U16Str,
+    ) -> OperationResult<Box<dyn Handle>> {
+        let Some((above, leaf)) = split_last(below) else {
+            return Ok(root);
+        };
         if let Some(opened) = self.lookup.open_below(host, &*root, below) {
             return Ok(opened?);
         }
@@ -316,7 +404,12 @@ impl WorkingDirectories {
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory,
     /// or a link to one, it is left unchanged.
-    pub(crate) fn create(&self, os: &dyn Os, path: &HostPath, context: Option<PathContext>) -> OperationResult<()> {
+    pub(crate) fn create(
+        &self,
+        os: &dyn Os,
+        path: &HostPath,
+        context: Option<PathContext>,
+    ) -> OperationResult<()> {
         self.check(path, context)?;
         self.where_it_is(os, path, &|path| self.create_in(os, path))
     }
@@ -324,7 +417,9 @@ impl WorkingDirectories {
     fn create_in(&self, os: &dyn Os, path: &HostPath) -> OperationResult<()> {
         let (directory, below) = self.locate(path)?;
         let mut parent = directory.open(os)?;
-        let Some((above, leaf)) = split_last(below) else { return Ok(()) };
+        let Some((above, leaf)) = split_last(below) else {
+            return Ok(());
+        };
         for name in components(above) {
             parent = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
                 Err(error) if error.is_not_found() => create_subdirectory(&*parent, name)?,
@@ -332,18 +427,30 @@ impl WorkingDirectories {
             };
         }
         match parent.open_child(leaf, &OPEN_NOFOLLOW) {
-            Ok(existing) if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 => Ok(()),
-            Ok(_) => Err(OperationError::new(Kind::AlreadyExists, "a file of that name already exists")),
+            Ok(existing)
+                if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 =>
+            {
+                Ok(())
+            }
+            Ok(_) => Err(OperationError::new(
+                Kind::AlreadyExists,
+                "a file of that name already exists",
+            )),
             Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
             Err(code) => Err(code.into()),
         }
     }
 
     /// Returns the outermost working directory that `path` is in, and the path below it.
-    fn locate<'a>(&'a self, path: &'a HostPath) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
+    fn locate<'a>(
+        &'a self,
+        path: &'a HostPath,
+    ) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
         let mut all = self.outermost.iter();
         let found = all.find_map(|directory| Some((directory, path.below(&directory.path)?)));
-        found.ok_or_else(|| OperationError::precondition(format!("{path} is not in a working directory")))
+        found.ok_or_else(|| {
+            OperationError::precondition(format!("{path} is not in a working directory"))
+        })
     }
 }
 
@@ -353,17 +460,29 @@ fn is_missing(code: OsError) -> bool {
 }
 
 /// Opens the directory `name` in `parent`; refuses a link and a mount point.
-fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> OperationResult<Box<dyn Handle>> {
+fn open_subdirectory(
+    parent: &dyn Handle,
+    name: &U16Str,
+    how: &Open,
+) -> OperationResult<Box<dyn Handle>> {
     let child = parent.open_child(name, how).map_err(|code| match code {
-        code if is_missing(code) => OperationError::of(code, format_args!("the directory {}", name.display())),
+        code if is_missing(code) => {
+            OperationError::of(code, format_args!("the directory {}", name.display()))
+        }
         code => code.into(),
     })?;
     let info = buffer::attributes(&*child)?;
     if !has_own_entries(info) {
-        return Err(refused_links::refusal_of(&Link::of(&*child)?.unwrap_or(Link::Other), name.display()));
+        return Err(refused_links::refusal_of(
+            &Link::of(&*child)?.unwrap_or(Link::Other),
+            name.display(),
+        ));
     }
     if info.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
-        return Err(OperationError::of(OsError::PATH_NOT_FOUND, format!("{} is not a directory", name.display())));
+        return Err(OperationError::of(
+            OsError::PATH_NOT_FOUND,
+            format!("{} is not a directory", name.display()),
+        ));
     }
     Ok(child)
 }
@@ -372,8 +491,11 @@ fn open_subdirectory(parent: &dyn Handle, name: &U16Str, how: &Open) -> Operatio
 fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Box<dyn Handle>> {
     // Links are not followed: if a dangling link appeared at this moment, its target would be
     // created.
-    let how =
-        Open { disposition: Disposition::Create, options: OPEN_NOFOLLOW.options | Options::DIRECTORY, ..OPEN_NOFOLLOW };
+    let how = Open {
+        disposition: Disposition::Create,
+        options: OPEN_NOFOLLOW.options | Options::DIRECTORY,
+        ..OPEN_NOFOLLOW
+    };
     match parent.open_child(name, &how) {
         Ok(created) => Ok(created),
         Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),

@@ -64,11 +64,20 @@ pub(crate) fn difference(device: Option<Reported>, instance: &Instance) -> Optio
     };
     let differing = [
         (Property::Size, !is_same_size(device.size, provider.size)),
-        (Property::IsOffline, device.is_offline != provider.is_offline),
-        (Property::IsReadOnly, device.is_read_only != provider.is_read_only),
+        (
+            Property::IsOffline,
+            device.is_offline != provider.is_offline,
+        ),
+        (
+            Property::IsReadOnly,
+            device.is_read_only != provider.is_read_only,
+        ),
         (Property::PartitionStyle, device.style != provider.style),
     ];
-    differing.into_iter().find(|(_, differs)| *differs).map(|(property, _)| property)
+    differing
+        .into_iter()
+        .find(|(_, differs)| *differs)
+        .map(|(property, _)| property)
 }
 
 /// Returns whether the provider and the device mean the same size of a disk. Less than a mebibyte

@@ -43,8 +43,13 @@ pub(crate) mod code {
 
 /// The codes with which `Refresh` refuses a disk that is offline or has no partition table, or with
 /// which it is not implemented, and that of an instance whose disk was removed.
-const NOT_REFRESHED: [OsError; 5] =
-    [code::NOT_SUPPORTED, code::STALE_CACHE, code::NOT_INITIALIZED, code::DISK_OFFLINE, OsError::WBEM_NOT_FOUND];
+const NOT_REFRESHED: [OsError; 5] = [
+    code::NOT_SUPPORTED,
+    code::STALE_CACHE,
+    code::NOT_INITIALIZED,
+    code::DISK_OFFLINE,
+    OsError::WBEM_NOT_FOUND,
+];
 
 /// How long the provider may take to learn of an object that has just arrived, before its cache is
 /// refreshed. Waiting costs less: a refresh reads all disks, partitions and volumes.
@@ -68,7 +73,11 @@ pub(crate) fn invoke(
 ) -> OperationResult<Returned> {
     let call = MethodCall::new(Namespace::Storage, path, method, arguments);
     let returned = wmi::call(run, &call, timeout)?;
-    if returned.code == 0 { Ok(returned) } else { Err(method_error(method, OsError(returned.code))) }
+    if returned.code == 0 {
+        Ok(returned)
+    } else {
+        Err(method_error(method, OsError(returned.code)))
+    }
 }
 
 pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
@@ -78,25 +87,49 @@ pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
         code::SIZE_NOT_SUPPORTED => (Kind::FailedPrecondition, ": the size is not supported"),
         code::NO_SPACE => (Kind::FailedPrecondition, ": there is not enough free space"),
         code::ACCESS_DENIED => (Kind::PermissionDenied, ": access is denied"),
-        code::STALE_CACHE => (Kind::FailedPrecondition, ": the cache of the provider is out of date"),
-        code::TOO_SMALL_FOR_GPT => (Kind::FailedPrecondition, ": the disk is too small for a GPT"),
-        code::CLUSTERED | code::VOLUME_CLUSTERED => (Kind::FailedPrecondition, ": the disk belongs to a cluster"),
-        code::NOT_INITIALIZED => (Kind::FailedPrecondition, ": the disk has no partition table"),
-        code::DISK_READ_ONLY | code::VOLUME_READ_ONLY => (Kind::FailedPrecondition, ": the disk is read-only"),
-        code::DISK_OFFLINE => (Kind::FailedPrecondition, ": the disk is offline"),
-        code::CRITICAL_DISK | code::SYSTEM_PARTITION => {
-            (Kind::PermissionDenied, ": the disk is one that the node itself uses")
+        code::STALE_CACHE => (
+            Kind::FailedPrecondition,
+            ": the cache of the provider is out of date",
+        ),
+        code::TOO_SMALL_FOR_GPT => (
+            Kind::FailedPrecondition,
+            ": the disk is too small for a GPT",
+        ),
+        code::CLUSTERED | code::VOLUME_CLUSTERED => {
+            (Kind::FailedPrecondition, ": the disk belongs to a cluster")
         }
+        code::NOT_INITIALIZED => (
+            Kind::FailedPrecondition,
+            ": the disk has no partition table",
+        ),
+        code::DISK_READ_ONLY | code::VOLUME_READ_ONLY => {
+            (Kind::FailedPrecondition, ": the disk is read-only")
+        }
+        code::DISK_OFFLINE => (Kind::FailedPrecondition, ": the disk is offline"),
+        code::CRITICAL_DISK | code::SYSTEM_PARTITION => (
+            Kind::PermissionDenied,
+            ": the disk is one that the node itself uses",
+        ),
         // The cluster size is invalid, the file system is not supported, there are too many
         // clusters, or they are too small.
-        OsError(43000 | 43001 | 43003 | 43005) => {
-            (Kind::FailedPrecondition, ": -format-file-system or -format-allocation-unit does not suit the volume")
-        }
-        code::UNKNOWN_FILE_SYSTEM => (Kind::FailedPrecondition, ": the file system cannot be resized"),
+        OsError(43000 | 43001 | 43003 | 43005) => (
+            Kind::FailedPrecondition,
+            ": -format-file-system or -format-allocation-unit does not suit the volume",
+        ),
+        code::UNKNOWN_FILE_SYSTEM => (
+            Kind::FailedPrecondition,
+            ": the file system cannot be resized",
+        ),
         _ => (Kind::Internal, ""),
     };
-    let reason = format!("the storage provider's {method} failed{reason} ({})", code.0);
-    OperationError { code: Some(code), ..OperationError::new(kind, reason) }
+    let reason = format!(
+        "the storage provider's {method} failed{reason} ({})",
+        code.0
+    );
+    OperationError {
+        code: Some(code),
+        ..OperationError::new(kind, reason)
+    }
 }
 
 /// Returns the only instance that a query finds; `object` names it in errors.
@@ -158,14 +191,23 @@ pub(crate) fn refresh(run: Run<'_>, number: DiskNumber) -> OperationResult<()> {
 
 pub(crate) fn refresh_instance(run: Run<'_>, disk: &Instance) -> OperationResult<()> {
     match invoke(run, &disk.path, "Refresh", &[], run.timeouts().change) {
-        Err(error) if error.code.is_some_and(|code| NOT_REFRESHED.contains(&code)) => refresh_all(run),
+        Err(error) if error.code.is_some_and(|code| NOT_REFRESHED.contains(&code)) => {
+            refresh_all(run)
+        }
         outcome => outcome.map(drop),
     }
 }
 
 /// Refreshes the provider's data of all disks, partitions and volumes.
 pub(crate) fn refresh_all(run: Run<'_>) -> OperationResult<()> {
-    invoke(run, "MSFT_StorageSetting", "UpdateHostStorageCache", &[], run.timeouts().change).map(drop)
+    invoke(
+        run,
+        "MSFT_StorageSetting",
+        "UpdateHostStorageCache",
+        &[],
+        run.timeouts().change,
+    )
+    .map(drop)
 }
 
 /// Returns the name of the file system in the instance of a volume. `None` is no evidence.
@@ -195,7 +237,10 @@ mod tests {
             let error = method_error("Format", code);
             assert_eq!((error.kind, error.code), (kind, Some(code)));
             let sentence = error.to_string();
-            assert!(sentence.contains("Format") && sentence.contains(words), "{sentence}");
+            assert!(
+                sentence.contains("Format") && sentence.contains(words),
+                "{sentence}"
+            );
             assert!(sentence.ends_with(&format!("({})", code.0)), "{sentence}");
         }
     }

@@ -24,7 +24,11 @@ impl TargetPortal {
     /// Returns the path of the portal. Its only key is the address, so the portals of an address
     /// have one path.
     pub(crate) fn path(&self) -> String {
-        object_path("MSFT_iSCSITargetPortal", "TargetPortalAddress", &self.address)
+        object_path(
+            "MSFT_iSCSITargetPortal",
+            "TargetPortalAddress",
+            &self.address,
+        )
     }
 
     /// Returns whether the portal is given by its IP address and not by a name.
@@ -33,7 +37,11 @@ impl TargetPortal {
     }
 
     fn condition(&self) -> String {
-        format!("TargetPortalAddress = {} AND TargetPortalPortNumber = {}", quote(&self.address), self.port)
+        format!(
+            "TargetPortalAddress = {} AND TargetPortalPortNumber = {}",
+            quote(&self.address),
+            self.port
+        )
     }
 
     /// Returns whether a connection leads to this portal. A connection has an address, so a portal
@@ -50,18 +58,31 @@ impl TargetPortal {
 /// Parses an IP address, with or without brackets. Ignores the zone, by which only the node
 /// distinguishes its networks.
 fn ip_address(text: &str) -> Option<IpAddr> {
-    let text = text.trim_start_matches('[').trim_end_matches(']').split('%').next()?;
-    text.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+    let text = text
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .split('%')
+        .next()?;
+    text.parse::<IpAddr>()
+        .ok()
+        .map(|address| address.to_canonical())
 }
 
 /// Calls a method of the initiator.
-pub(crate) fn invoke(run: Run<'_>, path: &str, method: &str, arguments: &[(&str, Value)]) -> OperationResult<Returned> {
+pub(crate) fn invoke(
+    run: Run<'_>,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OperationResult<Returned> {
     let timeout = run.timeouts().change;
     let method_call = MethodCall::new(Namespace::Iscsi, path, method, arguments);
     let code = match call(run, &method_call, timeout) {
         Ok(returned) if returned.code == 0 => return Ok(returned),
         Ok(returned) => OsError(returned.code),
-        Err(OperationError { code: Some(code), .. }) if is_of_initiator(code) => code,
+        Err(OperationError {
+            code: Some(code), ..
+        }) if is_of_initiator(code) => code,
         Err(error) => return Err(error),
     };
     let error = OperationError::of(code, format!("the iSCSI initiator refused {method}"));
@@ -86,24 +107,42 @@ pub(crate) fn allow(
     }
 }
 
-pub(crate) fn find_portal(run: Run<'_>, portal: &TargetPortal) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSITargetPortal WHERE {}", portal.condition());
+pub(crate) fn find_portal(
+    run: Run<'_>,
+    portal: &TargetPortal,
+) -> OperationResult<Option<Instance>> {
+    let wql = format!(
+        "SELECT * FROM MSFT_iSCSITargetPortal WHERE {}",
+        portal.condition()
+    );
     Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 pub(crate) fn find_target(run: Run<'_>, iqn: &Iqn) -> OperationResult<Option<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}", quote(iqn.as_str()));
+    let wql = format!(
+        "SELECT * FROM MSFT_iSCSITarget WHERE NodeAddress = {}",
+        quote(iqn.as_str())
+    );
     Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 pub(crate) fn sessions_of(run: Run<'_>, iqn: &Iqn) -> OperationResult<Vec<Instance>> {
-    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}", quote(iqn.as_str()));
+    let wql = format!(
+        "SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = {}",
+        quote(iqn.as_str())
+    );
     query(run, Namespace::Iscsi, &wql)
 }
 
 /// Returns the instances of `class` that `association` associates with the object at `path`.
-pub(crate) fn associated(run: Run<'_>, path: &str, association: &str, class: &str) -> OperationResult<Vec<Instance>> {
-    let wql = format!("ASSOCIATORS OF {{{path}}} WHERE AssocClass = {association} ResultClass = {class}");
+pub(crate) fn associated(
+    run: Run<'_>,
+    path: &str,
+    association: &str,
+    class: &str,
+) -> OperationResult<Vec<Instance>> {
+    let wql =
+        format!("ASSOCIATORS OF {{{path}}} WHERE AssocClass = {association} ResultClass = {class}");
     query(run, Namespace::Iscsi, &wql)
 }
 
@@ -111,33 +150,62 @@ pub(crate) fn associated(run: Run<'_>, path: &str, association: &str, class: &st
 /// key. The caller then looks the object up, which takes another query and tells what is missing.
 pub(crate) fn if_known(found: OperationResult<Vec<Instance>>) -> OperationResult<Vec<Instance>> {
     match found {
-        Err(error) if !matches!(error.kind, Kind::Unavailable | Kind::PermissionDenied) => Ok(Vec::new()),
+        Err(error) if !matches!(error.kind, Kind::Unavailable | Kind::PermissionDenied) => {
+            Ok(Vec::new())
+        }
         found => found,
     }
 }
 
 pub(crate) fn targets_of(run: Run<'_>, portal: &str) -> OperationResult<Vec<Instance>> {
-    associated(run, portal, "MSFT_iSCSITargetToiSCSITargetPortal", "MSFT_iSCSITarget")
+    associated(
+        run,
+        portal,
+        "MSFT_iSCSITargetToiSCSITargetPortal",
+        "MSFT_iSCSITarget",
+    )
 }
 
 pub(crate) fn connections_of(run: Run<'_>, session: &Instance) -> OperationResult<Vec<Instance>> {
-    associated(run, &session.path, "MSFT_iSCSISessionToiSCSIConnection", "MSFT_iSCSIConnection")
+    associated(
+        run,
+        &session.path,
+        "MSFT_iSCSISessionToiSCSIConnection",
+        "MSFT_iSCSIConnection",
+    )
 }
 
 /// Finds a discovered target of a portal that was added.
-pub(crate) fn discovered_target(run: Run<'_>, portal: &TargetPortal, iqn: &Iqn) -> OperationResult<Instance> {
-    let is_it =
-        |target: &Instance| target.text("NodeAddress").is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()));
-    if let Some(target) = if_known(targets_of(run, &portal.path()))?.into_iter().find(is_it) {
+pub(crate) fn discovered_target(
+    run: Run<'_>,
+    portal: &TargetPortal,
+    iqn: &Iqn,
+) -> OperationResult<Instance> {
+    let is_it = |target: &Instance| {
+        target
+            .text("NodeAddress")
+            .is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()))
+    };
+    if let Some(target) = if_known(targets_of(run, &portal.path()))?
+        .into_iter()
+        .find(is_it)
+    {
         return Ok(target);
     }
     let added = find_portal(run, portal)?.ok_or_else(|| {
-        OperationError::not_found(format!("the target portal {portal} is not known; add it with AddTargetPortal"))
+        OperationError::not_found(format!(
+            "the target portal {portal} is not known; add it with AddTargetPortal"
+        ))
     })?;
-    targets_of(run, &added.path)?.into_iter().find(is_it).ok_or_else(|| {
-        let reason = format!("the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal");
-        OperationError::not_found(reason)
-    })
+    targets_of(run, &added.path)?
+        .into_iter()
+        .find(is_it)
+        .ok_or_else(|| {
+            let reason = format!(
+                "the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal"
+            );
+            OperationError::not_found(reason)
+        })
 }
 
 /// Returns the path of a target. Its only key is its name.
@@ -152,20 +220,38 @@ pub(crate) fn is_connected(target: &Instance) -> bool {
 /// Returns the path of the session that Connect has created. The instance that the method returns
 /// has none.
 pub(crate) fn created_session(returned: &Returned) -> Option<String> {
-    let Value::Object(session) = returned.out.get("CreatediSCSISession")? else { return None };
-    Some(object_path("MSFT_iSCSISession", "SessionIdentifier", session.text("SessionIdentifier")?))
+    let Value::Object(session) = returned.out.get("CreatediSCSISession")? else {
+        return None;
+    };
+    Some(object_path(
+        "MSFT_iSCSISession",
+        "SessionIdentifier",
+        session.text("SessionIdentifier")?,
+    ))
 }
 
 /// Finds a session again. Returns `None` if it has ended.
 pub(crate) fn same_session(run: Run<'_>, session: &Instance) -> OperationResult<Option<Instance>> {
     let id = session.text("SessionIdentifier").unwrap_or_default();
-    let wql = format!("SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}", quote(id));
+    let wql = format!(
+        "SELECT * FROM MSFT_iSCSISession WHERE SessionIdentifier = {}",
+        quote(id)
+    );
     Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
 }
 
 /// Returns the connections that lead from the sessions of a target to the portal.
-pub(crate) fn connections_to(run: Run<'_>, portal: &TargetPortal, target: &str) -> OperationResult<Vec<Instance>> {
-    let mut connections = associated(run, target, "MSFT_iSCSITargetToiSCSIConnection", "MSFT_iSCSIConnection")?;
+pub(crate) fn connections_to(
+    run: Run<'_>,
+    portal: &TargetPortal,
+    target: &str,
+) -> OperationResult<Vec<Instance>> {
+    let mut connections = associated(
+        run,
+        target,
+        "MSFT_iSCSITargetToiSCSIConnection",
+        "MSFT_iSCSIConnection",
+    )?;
     connections.retain(|connection| portal.is_end_of(connection));
     Ok(connections)
 }
@@ -174,8 +260,18 @@ pub(crate) fn connections_to(run: Run<'_>, portal: &TargetPortal, target: &str) 
 pub(crate) fn disks_of(run: Run<'_>, connections: &[Instance]) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
     for connection in connections {
-        let found = associated(run, &connection.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk")?;
-        disks.extend(found.iter().filter_map(|disk| disk.u32("Number")).map(DiskNumber));
+        let found = associated(
+            run,
+            &connection.path,
+            "MSFT_iSCSIConnectionToDisk",
+            "MSFT_Disk",
+        )?;
+        disks.extend(
+            found
+                .iter()
+                .filter_map(|disk| disk.u32("Number"))
+                .map(DiskNumber),
+        );
     }
     disks.sort_unstable();
     // Several connections may lead to the same disk.
@@ -192,9 +288,19 @@ mod tests {
     #[test]
     fn a_connection_leads_to_the_portal_of_its_address_and_port() {
         let is_end = |portal: &str, address: &str, port: u32| {
-            let properties = [("TargetAddress", Value::Text(address.into())), ("TargetPortNumber", Value::U32(port))];
-            let properties = properties.map(|(name, value)| (name.to_owned(), value)).into();
-            TargetPortal::parse(portal, 860).unwrap().is_end_of(&Instance { path: String::new(), properties })
+            let properties = [
+                ("TargetAddress", Value::Text(address.into())),
+                ("TargetPortNumber", Value::U32(port)),
+            ];
+            let properties = properties
+                .map(|(name, value)| (name.to_owned(), value))
+                .into();
+            TargetPortal::parse(portal, 860)
+                .unwrap()
+                .is_end_of(&Instance {
+                    path: String::new(),
+                    properties,
+                })
         };
         for (portal, address) in [
             ("10.0.0.5", "10.0.0.5"),
@@ -204,11 +310,17 @@ mod tests {
             ("fe80::1%4", "fe80::1"),
             ("storage.test", "10.0.0.5"),
         ] {
-            assert!(is_end(portal, address, 860) && !is_end(portal, address, 3260), "{portal}");
+            assert!(
+                is_end(portal, address, 860) && !is_end(portal, address, 3260),
+                "{portal}"
+            );
         }
-        for (portal, address) in
-            [("10.0.0.5", "10.0.0.50"), ("fd00::1", "fd00::2"), ("10.0.0.5", ""), ("10.0.0.5", "x")]
-        {
+        for (portal, address) in [
+            ("10.0.0.5", "10.0.0.50"),
+            ("fd00::1", "fd00::2"),
+            ("10.0.0.5", ""),
+            ("10.0.0.5", "x"),
+        ] {
             assert!(!is_end(portal, address, 860), "{portal} {address}");
         }
     }

@@ -18,8 +18,8 @@ use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::comparison::{Reported, difference, is_same_size};
 use crate::provider::instances::{
-    GPT, RAW, code, file_system_of, find, find_where, instance_with_number, invoke, number_at_path, refresh_all,
-    refresh_instance,
+    GPT, RAW, code, file_system_of, find, find_where, instance_with_number, invoke, number_at_path,
+    refresh_all, refresh_instance,
 };
 use crate::provider::wmi;
 use crate::scheduling::{PoolKind, RunResult, caught};
@@ -56,7 +56,10 @@ const TEMPORARY: [OsError; 6] = [
 /// formatted does not call FormatVolume again. The key is volatile: it outlives the daemon and not
 /// Windows.
 pub(crate) fn record_of(volume: VolumeId) -> (U16String, U16String) {
-    (U16String::from_str(r"SOFTWARE\csi-proxy\VolumesBeingFormatted"), volume.to_windows())
+    (
+        U16String::from_str(r"SOFTWARE\csi-proxy\VolumesBeingFormatted"),
+        volume.to_windows(),
+    )
 }
 
 /// Calls a method that changes a disk, or a partition of it.
@@ -67,8 +70,14 @@ fn change(
     method: &str,
     arguments: &[(&str, Value)],
 ) -> OperationResult<Returned> {
-    invoke(run, &instance.path, method, arguments, run.timeouts().change)
-        .map_err(|error| or_removed(error, || disk.check_number()))
+    invoke(
+        run,
+        &instance.path,
+        method,
+        arguments,
+        run.timeouts().change,
+    )
+    .map_err(|error| or_removed(error, || disk.check_number()))
 }
 
 /// Returns the error of a change whose object may have been removed meanwhile: the provider has no
@@ -78,7 +87,11 @@ fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>)
         return error;
     }
     let reason = format!("it was removed meanwhile: {}", error.reason);
-    OperationError { kind: Kind::NotFound, reason, ..error }
+    OperationError {
+        kind: Kind::NotFound,
+        reason,
+        ..error
+    }
 }
 
 /// Treats an error with `code` as success.
@@ -106,7 +119,11 @@ fn retry_if_stale<T>(run: Run<'_>, mut change: impl FnMut() -> RunResult<T>) -> 
 /// data first.
 fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(run, disk.number)?;
-    let device = disk.reader(run.os()).ok().as_ref().and_then(Reported::by_device);
+    let device = disk
+        .reader(run.os())
+        .ok()
+        .as_ref()
+        .and_then(Reported::by_device);
     match check_same(run, disk, &instance) {
         Err(error) if error.code.is_some() => return Err(error),
         Ok(()) if difference(device, &instance).is_none() => return Ok(instance),
@@ -119,7 +136,10 @@ fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(run, disk.number)?;
     check_same(run, disk, &instance)?;
     if let Some(property) = difference(device, &instance)
-        && run.host().fallbacks.count(Fallback::ProviderCache, OsError(property as u32))
+        && run
+            .host()
+            .fallbacks
+            .count(Fallback::ProviderCache, OsError(property as u32))
     {
         let provider = Reported::by_provider(&instance);
         tracing::warn!(
@@ -142,11 +162,14 @@ fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult
     let of_path = number_at_path(run, instance);
     // The open disk has had this number since it was opened, so no other device had it.
     disk.check_number()?;
-    let of_device = disk_identifiers::serial(&*disk.handle).or_else(disk_identifiers::none_if_unsupported)?;
+    let of_device =
+        disk_identifiers::serial(&*disk.handle).or_else(disk_identifiers::none_if_unsupported)?;
     let of_wmi = instance.text("SerialNumber").unwrap_or_default();
     let is_same = match (of_path, of_device.trim(), of_wmi.trim()) {
         (Some(of_path), ..) => of_path == number,
-        (None, "", "") => instance.u64("Size").is_some_and(|size| disk.size().is_ok_and(|own| is_same_size(own, size))),
+        (None, "", "") => instance
+            .u64("Size")
+            .is_some_and(|size| disk.size().is_ok_and(|own| is_same_size(own, size))),
         (None, of_device, of_wmi) => of_device == of_wmi,
     };
     if is_same {
@@ -162,7 +185,11 @@ fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult
 /// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right
 /// before that, and does nothing if it returns false. Returns the provider's instance of the disk,
 /// whose path stays valid.
-pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunResult<bool>) -> RunResult<Instance> {
+pub(crate) fn initialize(
+    run: Run<'_>,
+    disk: &Disk,
+    is_needed: impl Fn() -> RunResult<bool>,
+) -> RunResult<Instance> {
     retry_if_stale(run, || {
         let instance = instance_of(run, disk)?;
         if !is_needed()? || instance.u32("PartitionStyle") != Some(RAW) {
@@ -178,11 +205,18 @@ pub(crate) fn initialize(run: Run<'_>, disk: &Disk, is_needed: impl Fn() -> RunR
 /// A disk that has a partition other than the reserved one is left unchanged. `known` is the
 /// provider's instance of the disk, if the provider has just initialized it. Returns what the
 /// method returned, which may have the new partition.
-pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Instance>) -> RunResult<Returned> {
+pub(crate) fn create_partition(
+    run: Run<'_>,
+    disk: &Disk,
+    mut known: Option<Instance>,
+) -> RunResult<Returned> {
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
-        ("GptType", Value::Text(format!("{{{}}}", os::abi::BASIC_DATA))),
+        (
+            "GptType",
+            Value::Text(format!("{{{}}}", os::abi::BASIC_DATA)),
+        ),
         ("IsHidden", Value::Bool(false)),
         ("IsActive", Value::Bool(false)),
     ];
@@ -208,7 +242,8 @@ pub(crate) fn create_partition(run: Run<'_>, disk: &Disk, mut known: Option<Inst
 pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
     retry_if_stale(run, || {
         let instance = instance_of(run, disk)?;
-        let change = |method, arguments: &[(&str, Value)]| change(run, disk, &instance, method, arguments);
+        let change =
+            |method, arguments: &[(&str, Value)]| change(run, disk, &instance, method, arguments);
         if !online {
             return Ok(change("Offline", &[]).map(drop)?);
         }
@@ -268,32 +303,59 @@ pub(crate) fn bring_new_volume_online(
     if let Some(instance) = created_partition(created, partition) {
         disk.check_number()?;
         match online(&instance) {
-            Err(error) if !matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::PermissionDenied) => {}
+            Err(error)
+                if !matches!(
+                    error.kind,
+                    Kind::StillRunning | Kind::Unavailable | Kind::PermissionDenied
+                ) => {}
             outcome => return Ok(outcome?),
         }
     }
-    retry_if_stale(run, || Ok(online(&partition_instance(run, disk, partition)?)?))
+    retry_if_stale(run, || {
+        Ok(online(&partition_instance(run, disk, partition)?)?)
+    })
 }
 
 /// Returns the partition that `CreatePartition` returned, if the device reports it at the same
 /// place. The instance that the method returns has no path.
 fn created_partition(returned: &Returned, partition: &Partition) -> Option<Instance> {
-    let Value::Object(created) = returned.out.get("CreatedPartition")? else { return None };
-    let is_same = created.u64("Offset") == Some(partition.offset) && created.u64("Size") == Some(partition.length);
+    let Value::Object(created) = returned.out.get("CreatedPartition")? else {
+        return None;
+    };
+    let is_same = created.u64("Offset") == Some(partition.offset)
+        && created.u64("Size") == Some(partition.length);
     let path = wmi::object_path("MSFT_Partition", "ObjectId", created.text("ObjectId")?);
-    is_same.then(|| Instance { path, ..Instance::default() })
+    is_same.then(|| Instance {
+        path,
+        ..Instance::default()
+    })
 }
 
 /// Formats a volume (a quick format). Calls `needs_format` right before formatting, and does
 /// nothing if that returns false.
-pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunResult<bool>) -> RunResult<()> {
+pub(crate) fn format(
+    run: Run<'_>,
+    id: VolumeId,
+    needs_format: impl Fn() -> RunResult<bool>,
+) -> RunResult<()> {
     let config = run.node().config();
     let file_system = Value::Text(config.new_file_system().into());
     // There is no label: an empty text may reach the provider as a null pointer.
-    let mut arguments = vec![("FileSystem", file_system), ("Full", Value::Bool(false)), ("Force", Value::Bool(true))];
-    arguments.extend(config.format_allocation_unit.map(|bytes| ("AllocationUnitSize", Value::U32(bytes))));
+    let mut arguments = vec![
+        ("FileSystem", file_system),
+        ("Full", Value::Bool(false)),
+        ("Force", Value::Bool(true)),
+    ];
+    arguments.extend(
+        config
+            .format_allocation_unit
+            .map(|bytes| ("AllocationUnitSize", Value::U32(bytes))),
+    );
     run.require_pool(PoolKind::Wmi)?;
-    let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = {}", wmi::quote(&id.to_string()));
+    let wql = format!(
+        "SELECT * FROM MSFT_Volume WHERE Path = {}",
+        wmi::quote(&id.to_string())
+    );
     // A disk that is removed and comes back during the call has the same volume again. Only this
     // handle tells.
     let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
@@ -355,11 +417,22 @@ pub(crate) fn format(run: Run<'_>, id: VolumeId, needs_format: impl Fn() -> RunR
 ///
 /// The partition is found by its offset: the provider numbers partitions in the order of the
 /// offsets, and the device may not.
-fn partition_instance(run: Run<'_>, disk: &Disk, partition: &Partition) -> OperationResult<Instance> {
+fn partition_instance(
+    run: Run<'_>,
+    disk: &Disk,
+    partition: &Partition,
+) -> OperationResult<Instance> {
     let (number, disk_number) = (partition.number, disk.number);
-    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk_number.0);
+    let wql = format!(
+        "SELECT * FROM MSFT_Partition WHERE DiskNumber = {}",
+        disk_number.0
+    );
     let object = format!("partition {number} of {disk_number}");
-    let select = || find_where(run, &wql, &object, |found| found.u64("Offset") == Some(partition.offset));
+    let select = || {
+        find_where(run, &wql, &object, |found| {
+            found.u64("Offset") == Some(partition.offset)
+        })
+    };
     let mut found = select()?;
     if found.u64("Size") != Some(partition.length) {
         refresh_all(run)?;
@@ -386,5 +459,7 @@ pub(crate) fn resize(run: Run<'_>, disk: &Disk, partition: &Partition, size: u64
     }
     let instance = partition_instance(run, disk, partition)?;
     let arguments = [("Size", Value::Text(size.to_string()))];
-    retry_if_stale(run, || Ok(change(run, disk, &instance, "Resize", &arguments).map(drop)?))
+    retry_if_stale(run, || {
+        Ok(change(run, disk, &instance, "Resize", &arguments).map(drop)?)
+    })
 }

@@ -9,7 +9,12 @@ use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 
 /// Runs a query that must find exactly one instance; `object` names it in errors.
-pub(crate) fn query_one(run: Run<'_>, namespace: Namespace, wql: &str, object: &str) -> OperationResult<Instance> {
+pub(crate) fn query_one(
+    run: Run<'_>,
+    namespace: Namespace,
+    wql: &str,
+    object: &str,
+) -> OperationResult<Instance> {
     only(query(run, namespace, wql)?, object)
 }
 
@@ -18,21 +23,36 @@ pub(crate) fn only(mut found: Vec<Instance>, object: &str) -> OperationResult<In
     match (found.pop(), found.is_empty()) {
         (Some(instance), true) => Ok(instance),
         (None, _) => Err(OperationError::not_found(format!("WMI found no {object}"))),
-        (Some(_), false) => Err(OperationError::precondition(format!("WMI found more than one {object}"))),
+        (Some(_), false) => Err(OperationError::precondition(format!(
+            "WMI found more than one {object}"
+        ))),
     }
 }
 
 /// Runs a query.
-pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationResult<Vec<Instance>> {
+pub(crate) fn query(
+    run: Run<'_>,
+    namespace: Namespace,
+    wql: &str,
+) -> OperationResult<Vec<Instance>> {
     let began = run.clock().now();
-    let found = run.os().wmi().query(namespace, wql, began + run.timeouts().query);
-    run.host().wmi_calls.add(class_in(wql), "query", found.is_err(), run.clock().now() - began);
+    let found = run
+        .os()
+        .wmi()
+        .query(namespace, wql, began + run.timeouts().query);
+    run.host().wmi_calls.add(
+        class_in(wql),
+        "query",
+        found.is_err(),
+        run.clock().now() - began,
+    );
     found.map_err(|code| {
         if ErrorClass::NotInstalled.contains(code) {
             return not_installed(code, class_in(wql));
         }
         if ErrorClass::NotStarted.contains(code) {
-            return OperationError::of(code, "WMI did not answer the query in time").with_kind(Kind::Unavailable);
+            return OperationError::of(code, "WMI did not answer the query in time")
+                .with_kind(Kind::Unavailable);
         }
         OperationError::of(code, "the WMI query failed")
     })
@@ -40,7 +60,11 @@ pub(crate) fn query(run: Run<'_>, namespace: Namespace, wql: &str) -> OperationR
 
 /// Calls a method and waits until it ends. If it takes longer than `timeout`, the method keeps the
 /// locks until it ends.
-pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> OperationResult<Returned> {
+pub(crate) fn call(
+    run: Run<'_>,
+    call: &MethodCall<'_>,
+    timeout: Duration,
+) -> OperationResult<Returned> {
     let method = call.method;
     // WMI takes an empty path for that of a new class, and reports that it does not have the
     // method.
@@ -52,16 +76,25 @@ pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> Op
     let began = run.clock().now();
     let status = run.os().wmi().call(call, began + timeout);
     let has_failed = !matches!(&status, Ok(CallStatus::Done(returned)) if returned.code == 0);
-    run.host().wmi_calls.add(class_of(call.path), method, has_failed, run.clock().now() - began);
+    run.host().wmi_calls.add(
+        class_of(call.path),
+        method,
+        has_failed,
+        run.clock().now() - began,
+    );
     match status {
         Ok(CallStatus::Done(returned)) => Ok(returned),
         Ok(CallStatus::StillRunning(pending)) => {
             run.hold_locks_until(pending);
             let seconds = timeout.as_secs();
-            let reason = format!("{method} is still running after {seconds} s; repeat the request to wait for it");
+            let reason = format!(
+                "{method} is still running after {seconds} s; repeat the request to wait for it"
+            );
             Err(OperationError::new(Kind::StillRunning, reason))
         }
-        Err(code) if ErrorClass::NotInstalled.contains(code) => Err(not_installed(code, class_of(call.path))),
+        Err(code) if ErrorClass::NotInstalled.contains(code) => {
+            Err(not_installed(code, class_of(call.path)))
+        }
         Err(code) if ErrorClass::NotStarted.contains(code) => {
             let error = OperationError::of(code, format!("WMI did not start {method} in time"));
             Err(error.with_kind(Kind::Unavailable))
@@ -75,19 +108,27 @@ pub(crate) fn call(run: Run<'_>, call: &MethodCall<'_>, timeout: Duration) -> Op
 }
 
 fn not_installed(code: OsError, class: &str) -> OperationError {
-    OperationError::of(code, format!("this Windows lacks the feature that provides the WMI class {class}"))
+    OperationError::of(
+        code,
+        format!("this Windows lacks the feature that provides the WMI class {class}"),
+    )
 }
 
 /// Returns the class whose instances a query returns.
 fn class_in(wql: &str) -> &str {
     let after = |keyword: &str| wql.split_once(keyword).map(|(_, rest)| rest);
-    let rest = after(" ResultClass = ").or_else(|| after(" FROM ")).unwrap_or(wql);
+    let rest = after(" ResultClass = ")
+        .or_else(|| after(" FROM "))
+        .unwrap_or(wql);
     rest.split(' ').next().unwrap_or(rest)
 }
 
 /// Returns the path of the object whose only key has this value.
 pub(crate) fn object_path(class: &str, key: &str, value: &str) -> String {
-    format!("{class}.{key}=\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+    format!(
+        "{class}.{key}=\"{}\"",
+        value.replace('\\', r"\\").replace('"', "\\\"")
+    )
 }
 
 /// Quotes `text` as a WQL string.
@@ -114,14 +155,21 @@ mod tests {
         let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
         let error = call(Run::new(&node, &context), &format, Duration::from_secs(1)).unwrap_err();
         assert_eq!((error.kind, error.code), (Kind::Internal, None));
-        assert!(error.to_string().contains("without a path, so Format"), "{error}");
+        assert!(
+            error.to_string().contains("without a path, so Format"),
+            "{error}"
+        );
     }
 
     #[test]
     fn the_class_of_a_query_is_found() {
         assert_eq!(class_in("SELECT * FROM MSFT_Disk"), "MSFT_Disk");
-        assert_eq!(class_in("SELECT Number, Size FROM MSFT_Disk WHERE Number = 1"), "MSFT_Disk");
-        let associated = "ASSOCIATORS OF {MSFT_A.Id=\"1\"} WHERE AssocClass = MSFT_AToB ResultClass = MSFT_B";
+        assert_eq!(
+            class_in("SELECT Number, Size FROM MSFT_Disk WHERE Number = 1"),
+            "MSFT_Disk"
+        );
+        let associated =
+            "ASSOCIATORS OF {MSFT_A.Id=\"1\"} WHERE AssocClass = MSFT_AToB ResultClass = MSFT_B";
         assert_eq!(class_in(associated), "MSFT_B");
     }
 }

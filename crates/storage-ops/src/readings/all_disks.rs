@@ -35,18 +35,26 @@ pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<DisksRead<R>> {
     run.or_fallback(Fallback::DiskList, read_listed(run.host(), read), || {
         let numbers = report::disk_numbers(run)?;
-        let devices = numbers.into_iter().map(|number| (NtPath::disk(number.0), Device::Disk(number)));
+        let devices = numbers
+            .into_iter()
+            .map(|number| (NtPath::disk(number.0), Device::Disk(number)));
         Ok(read_each(run.host(), devices, read))
     })
 }
 
 /// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make
 /// all queries of the disk that the caller needs.
-pub(crate) fn read_listed<R: Send + 'static>(host: &Host, read: Read<R>) -> OperationResult<DisksRead<R>> {
+pub(crate) fn read_listed<R: Send + 'static>(
+    host: &Host,
+    read: Read<R>,
+) -> OperationResult<DisksRead<R>> {
     let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
     let present: HashSet<_> = interfaces.iter().collect();
-    host.device_queries.forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
-    let devices = interfaces.into_iter().map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
+    host.device_queries
+        .forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
+    let devices = interfaces
+        .into_iter()
+        .map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
     Ok(read_each(host, devices, read))
 }
 
@@ -59,14 +67,19 @@ fn read_each<R: Send + 'static>(
     let targets = devices.map(|(path, device)| (device, (path, read)));
     let answers = host.query_each(targets, |os, (path, read), identify| {
         let handle = os.open(&path, &OPEN_FOR_QUERY)?;
-        let Some(number) = device_number(&*handle)? else { return Ok(None) };
+        let Some(number) = device_number(&*handle)? else {
+            return Ok(None);
+        };
         identify(number);
         Ok(Some((number, read(os, Disk { number, handle }))))
     });
     for (device, answer) in answers {
         match (answer, device) {
             (None, device) => {
-                unread.push(UnreadDisk { device: host.device_queries.as_disk(device), code: OsError::SEM_TIMEOUT });
+                unread.push(UnreadDisk {
+                    device: host.device_queries.as_disk(device),
+                    code: OsError::SEM_TIMEOUT,
+                });
             }
             // The number belongs to another disk by now.
             (Some(Ok(Some((number, _)))), Device::Disk(asked)) if number != asked => {}

@@ -14,7 +14,9 @@ use crate::types::DiskNumber;
 /// Queries [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`] of an open disk.
 pub(crate) fn attributes(run: Run<'_>, disk: &Disk) -> RunResult<u64> {
     let first = disk.attributes().map_err(OperationError::from);
-    run.or_fallback(Fallback::DiskState, first, || report::disk_attributes(run, disk.number))
+    run.or_fallback(Fallback::DiskState, first, || {
+        report::disk_attributes(run, disk.number)
+    })
 }
 
 /// Returns whether an open disk is offline.
@@ -24,15 +26,20 @@ pub(crate) fn is_offline(run: Run<'_>, disk: &Disk) -> RunResult<bool> {
 
 /// Returns whether a disk is offline. The disk is not open.
 pub(crate) fn is_offline_by_number(run: Run<'_>, number: DiskNumber) -> RunResult<bool> {
-    let first = Disk::open(run.os(), number, Access::empty()).and_then(|disk| Ok(disk.attributes()?));
-    let attributes = run.or_fallback(Fallback::DiskState, first, || report::disk_attributes(run, number))?;
+    let first =
+        Disk::open(run.os(), number, Access::empty()).and_then(|disk| Ok(disk.attributes()?));
+    let attributes = run.or_fallback(Fallback::DiskState, first, || {
+        report::disk_attributes(run, number)
+    })?;
     Ok(attributes & DiskAttributes::OFFLINE != 0)
 }
 
 /// Queries the size of an open disk in bytes.
 pub(crate) fn size(run: Run<'_>, disk: &Disk) -> RunResult<u64> {
     let first = disk.size().map_err(OperationError::from);
-    run.or_fallback(Fallback::DiskSize, first, || report::disk_size(run, disk.number))
+    run.or_fallback(Fallback::DiskSize, first, || {
+        report::disk_size(run, disk.number)
+    })
 }
 
 /// Queries the size of a disk in bytes. The disk is not open.
@@ -44,7 +51,9 @@ pub(crate) fn size_by_number(run: Run<'_>, number: DiskNumber) -> RunResult<u64>
 /// Queries the partition table of an open disk. The report of the storage provider must not decide
 /// whether a disk is partitioned.
 pub(crate) fn partition_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
-    run.or_fallback(Fallback::PartitionTable, disk.partition_table(), || report::partition_table(run, disk.number))
+    run.or_fallback(Fallback::PartitionTable, disk.partition_table(), || {
+        report::partition_table(run, disk.number)
+    })
 }
 
 /// Returns `known`, the partition table as the device has answered. If the device has not answered,
@@ -69,5 +78,7 @@ pub(crate) fn known_partition_table(
 /// Makes Windows read the size and the partition table of an open disk again.
 pub(crate) fn update(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     let first = disk.update().map_err(OperationError::from);
-    run.or_fallback(Fallback::DiskUpdate, first, || instances::refresh(run, disk.number))
+    run.or_fallback(Fallback::DiskUpdate, first, || {
+        instances::refresh(run, disk.number)
+    })
 }

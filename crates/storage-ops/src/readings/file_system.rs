@@ -29,8 +29,8 @@ pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSyste
             "the volume has a file system that Windows recognizes but cannot mount",
         ));
     }
-    let signature =
-        file_system::signature_on(&*handle).map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
+    let signature = file_system::signature_on(&*handle)
+        .map_err(|code| OperationError::of(code, "the volume cannot be read"))?;
     match signature {
         None => Ok(FileSystem::Raw),
         Some(name) => Err(OperationError::precondition(format!(
@@ -61,7 +61,8 @@ pub(crate) fn or_reported(
 /// Otherwise returns `code`.
 fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
     if ErrorClass::UnsupportedOrInvalid.contains(code)
-        && host.os().open(&volume.root(), &OPEN_FOR_READ).err() == Some(OsError::UNRECOGNIZED_VOLUME)
+        && host.os().open(&volume.root(), &OPEN_FOR_READ).err()
+            == Some(OsError::UNRECOGNIZED_VOLUME)
     {
         host.fallbacks.record(Fallback::FileSystem, code);
         return Ok(None);

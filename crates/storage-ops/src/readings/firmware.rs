@@ -17,8 +17,14 @@ pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {
     }
     run.require_pool(PoolKind::Wmi)?;
     if let Err(code) = first {
-        run.host().fallbacks.record(Fallback::BiosSerialNumber, code);
+        run.host()
+            .fallbacks
+            .record(Fallback::BiosSerialNumber, code);
     }
     let found = wmi::query(run, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS")?;
-    Ok(found.iter().find_map(|bios| bios.text("SerialNumber")).unwrap_or_default().to_owned())
+    Ok(found
+        .iter()
+        .find_map(|bios| bios.text("SerialNumber"))
+        .unwrap_or_default()
+        .to_owned())
 }

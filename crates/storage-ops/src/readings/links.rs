@@ -47,7 +47,9 @@ enum Location {
 fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Location> {
     *links_left = links_left.saturating_sub(1);
     if link.leads_to_pipe() {
-        return failed_precondition("a link leads to a pipe or mailslot of a server, which is not opened");
+        return failed_precondition(
+            "a link leads to a pipe or mailslot of a server, which is not opened",
+        );
     }
     if link.is_remote() {
         run.require_pool_for(PoolKind::Remote, link.server().map(Resource::Server))?;
@@ -71,9 +73,13 @@ fn follow(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Locati
     while enter(run, &link, links_left)? == Location::Local {
         // The root directory of a volume is opened in the same pool as the volume.
         let target = link.nt_target().filter(|_| link.volume().is_none());
-        let Some(target) = target else { return Ok(Location::Local) };
+        let Some(target) = target else {
+            return Ok(Location::Local);
+        };
         // If the target cannot be opened, the call that needs it reports the error.
-        let Ok(next) = run.os().open(&target, &OPEN_NOFOLLOW) else { return Ok(Location::Final) };
+        let Ok(next) = run.os().open(&target, &OPEN_NOFOLLOW) else {
+            return Ok(Location::Final);
+        };
         match Link::of(&*next) {
             Ok(Some(further)) => link = further,
             Ok(None) => return Ok(Location::Local),
@@ -93,7 +99,9 @@ fn follow_ancestors(run: Run<'_>, path: &HostPath, links_left: &mut usize) -> Ru
     }
     for prefix in prefixes.iter().rev() {
         // If a component cannot be opened, the call that needs the path reports the error.
-        let Ok(found) = run.os().open(prefix, &OPEN_NOFOLLOW) else { return Ok(Location::Final) };
+        let Ok(found) = run.os().open(prefix, &OPEN_NOFOLLOW) else {
+            return Ok(Location::Final);
+        };
         match Link::of(&*found) {
             Ok(None) => {}
             Ok(Some(link)) if follow(run, &link, links_left)? == Location::Local => {}
@@ -109,6 +117,12 @@ pub(crate) fn open_target(os: &dyn Os, path: &NtPath, link: &Link) -> OsResult<B
     match link.nt_target() {
         Some(target) => os.open(&target, &OPEN_NOFOLLOW),
         // Windows resolves such a link, for example because its target depends on its location.
-        None => os.open(path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }),
+        None => os.open(
+            path,
+            &Open {
+                options: Options::empty(),
+                ..OPEN_NOFOLLOW
+            },
+        ),
     }
 }

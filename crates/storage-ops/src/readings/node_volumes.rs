@@ -25,15 +25,21 @@ use crate::types::{DiskNumber, HostPath, VolumeId};
 pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
-        return failed(OperationError::new(Kind::PermissionDenied, "the volume is used by the node itself"));
+        return failed(OperationError::new(
+            Kind::PermissionDenied,
+            "the volume is used by the node itself",
+        ));
     }
     for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
         let number = DiskNumber(extent.disk_number);
         let table = Disk::open_for_read(run.os(), number).and_then(|disk| disk.partition_table());
         let table = run
-            .or_fallback(Fallback::PartitionTable, table, || report::partition_table(run, number))
+            .or_fallback(Fallback::PartitionTable, table, || {
+                report::partition_table(run, number)
+            })
             .map_err(|stop| stop.map(undetermined))?;
-        let begins_here = |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
+        let begins_here =
+            |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
         for partition in table.partitions.iter().filter(begins_here) {
             let reason = match partition.kind {
                 PartitionKind::System | PartitionKind::Reserved => {
@@ -54,7 +60,10 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
 /// disk, and it is the disk of a request without a number.
 pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     if has_volume_of_node(node, disk)? {
-        return Err(OperationError::new(Kind::PermissionDenied, "the disk has a volume that the node itself uses"));
+        return Err(OperationError::new(
+            Kind::PermissionDenied,
+            "the disk has a volume that the node itself uses",
+        ));
     }
     Ok(())
 }
@@ -64,7 +73,9 @@ pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResu
     for volume in of_node(node)? {
         let extents = volume::extents_of(node.host.os(), volume).map_err(undetermined)?;
         if extents.is_empty() {
-            return Err(undetermined(OperationError::precondition(format!("volume {volume} has no extents"))));
+            return Err(undetermined(OperationError::precondition(format!(
+                "volume {volume} has no extents"
+            ))));
         }
         if extents.iter().any(|extent| extent.disk_number == disk.0) {
             return Ok(true);
@@ -80,7 +91,12 @@ pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResu
 fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
     let mut volumes = Vec::new();
     let windows = HostPath::drive_root_of(node.config().system_drive);
-    for path in node.directories.outermost().chain(&node.config().node_paths).chain([&windows]) {
+    for path in node
+        .directories
+        .outermost()
+        .chain(&node.config().node_paths)
+        .chain([&windows])
+    {
         volumes.extend(on_the_way(node, path).map_err(undetermined)?);
     }
     volumes.sort_unstable();
@@ -101,26 +117,43 @@ fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
         let outcome = on_node::roots(node.host.os(), path, &mut roots);
         let is_absent = outcome.as_ref().is_err_and(|error| {
             let is_drive = roots.is_empty();
-            error.code.is_some_and(|code| is_directory_missing(code) || is_drive && is_empty_drive(code))
+            error
+                .code
+                .is_some_and(|code| is_directory_missing(code) || is_drive && is_empty_drive(code))
         });
-        if is_absent { Ok((roots, is_absent)) } else { outcome.map(|()| (roots, is_absent)) }
+        if is_absent {
+            Ok((roots, is_absent))
+        } else {
+            outcome.map(|()| (roots, is_absent))
+        }
     };
     let (mut roots, is_absent) = look()?;
     if is_absent {
         // The directory may have been absent for a moment only.
         (roots, _) = look()?;
     }
-    roots.iter().filter_map(|root| volume_of(&**root).transpose()).collect()
+    roots
+        .iter()
+        .filter_map(|root| volume_of(&**root).transpose())
+        .collect()
 }
 
 /// Returns the volume of an object; `None` if it is on a share.
 fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
     let path = match object.final_path(PathForm::VolumeGuid) {
-        Err(_) if object.final_path(PathForm::Dos)?.to_string_lossy().starts_with(r"\\?\UNC\") => return Ok(None),
+        Err(_)
+            if object
+                .final_path(PathForm::Dos)?
+                .to_string_lossy()
+                .starts_with(r"\\?\UNC\") =>
+        {
+            return Ok(None);
+        }
         path => path?,
     };
     let volume = VolumeId::of_final_path(&path).map(|(volume, _)| volume);
-    let none = || OperationError::precondition(format!("{} is not a path on a volume", path.display()));
+    let none =
+        || OperationError::precondition(format!("{} is not a path on a volume", path.display()));
     volume.ok_or_else(none).map(Some)
 }
 
@@ -147,9 +180,13 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
             directory => directory,
         };
         let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
-        let real = real.map_err(|code| undetermined(code.into()))?.to_string_lossy();
+        let real = real
+            .map_err(|code| undetermined(code.into()))?
+            .to_string_lossy();
         // A working directory on a share has no path on a drive, and no volume is mounted in it.
-        let real = real.strip_prefix(r"\\?\").and_then(|path| HostPath::parse(path).ok());
+        let real = real
+            .strip_prefix(r"\\?\")
+            .and_then(|path| HostPath::parse(path).ok());
         if real.is_some_and(|directory| path.is_in(&directory)) {
             return Ok(true);
         }
@@ -158,7 +195,10 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
 }
 
 fn undetermined(mut error: OperationError) -> OperationError {
-    error.reason = format!("it cannot be determined what the node itself uses: {}", error.reason);
+    error.reason = format!(
+        "it cannot be determined what the node itself uses: {}",
+        error.reason
+    );
     // The object of the request exists: the missing object is one of the node.
     if error.kind == Kind::NotFound {
         error.kind = Kind::FailedPrecondition;

@@ -33,7 +33,12 @@ pub(crate) enum Unreadable {
 /// Windows has no credentials for it. After every other code, such as the code of an outage or an
 /// unknown code, the share may become readable again.
 fn is_evidence(code: OsError) -> bool {
-    [OsError::ACCESS_DENIED, OsError::BAD_NET_NAME, OsError::NO_SUCH_LOGON_SESSION].contains(&code)
+    [
+        OsError::ACCESS_DENIED,
+        OsError::BAD_NET_NAME,
+        OsError::NO_SUCH_LOGON_SESSION,
+    ]
+    .contains(&code)
         || ErrorClass::CredentialsRefused.contains(code)
 }
 
@@ -47,21 +52,32 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
     let attempt = |share_only| {
         let begin = run.clock().now();
         match list(run.os(), remote, share_only) {
-            Err(code) if ErrorClass::ServerUnreachable.contains(code) && run.clock().now() >= begin + ONE_TIME_OUT => {
+            Err(code)
+                if ErrorClass::ServerUnreachable.contains(code)
+                    && run.clock().now() >= begin + ONE_TIME_OUT =>
+            {
                 Err(Unreadable::Other(code))
             }
             outcome => Ok(outcome),
         }
     };
-    let Err(first) = attempt(true)? else { return Ok(()) };
+    let Err(first) = attempt(true)? else {
+        return Ok(());
+    };
     match attempt(false)? {
         Ok(()) => return Ok(()),
         // The user is not allowed to list the share, but the server reports that the directory does
         // not exist.
-        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) if first == OsError::ACCESS_DENIED => return Ok(()),
+        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)
+            if first == OsError::ACCESS_DENIED =>
+        {
+            return Ok(());
+        }
         Err(_) => {}
     }
-    let Err(last) = attempt(true)? else { return Ok(()) };
+    let Err(last) = attempt(true)? else {
+        return Ok(());
+    };
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
     // The code that explains why the mapping is kept. A single refusal of the credentials does not
     // remove a mapping.
@@ -76,14 +92,19 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
 
 /// Asks a server that may be failing over until it has the share again: during a failover, a server
 /// answers that it has no such share. Returns the last answer.
-pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<Result<(), Unreadable>> {
-    let answer = run.host().poll(run.timeouts().share_gone, || -> OperationResult<_> {
-        Ok(match list(run.os(), remote, true) {
-            Ok(()) => Some(Ok(())),
-            Err(OsError::BAD_NET_NAME) => None,
-            Err(code) => Some(Err(Unreadable::Other(code))),
-        })
-    })?;
+pub(crate) fn wait_for_share(
+    run: Run<'_>,
+    remote: &UncPath,
+) -> OperationResult<Result<(), Unreadable>> {
+    let answer = run
+        .host()
+        .poll(run.timeouts().share_gone, || -> OperationResult<_> {
+            Ok(match list(run.os(), remote, true) {
+                Ok(()) => Some(Ok(())),
+                Err(OsError::BAD_NET_NAME) => None,
+                Err(code) => Some(Err(Unreadable::Other(code))),
+            })
+        })?;
     Ok(answer.unwrap_or(Err(Unreadable::ShareMissing(OsError::BAD_NET_NAME))))
 }
 
@@ -93,7 +114,9 @@ pub(crate) fn wait_for_share(run: Run<'_>, remote: &UncPath) -> OperationResult<
 pub(crate) fn list(os: &dyn Os, remote: &UncPath, share_only: bool) -> OsResult<()> {
     let path = remote.to_nt(share_only);
     let open = |access| os.open(&path, &Open::existing(access, Options::DIRECTORY));
-    match open(Access::READ_DATA | Access::READ_ATTRIBUTES).and_then(|directory| directory.list(true, &mut [0; 4096])) {
+    match open(Access::READ_DATA | Access::READ_ATTRIBUTES)
+        .and_then(|directory| directory.list(true, &mut [0; 4096]))
+    {
         Err(OsError::NO_MORE_FILES) => Ok(()),
         Err(OsError::ACCESS_DENIED) => open(Access::READ_ATTRIBUTES).map(drop),
         outcome => outcome,

@@ -22,7 +22,9 @@ type VolumeAt = (u64, VolumeId);
 /// Queries the extents of a volume.
 pub(crate) fn extents(run: Run<'_>, volume: VolumeId) -> RunResult<Vec<DiskExtent>> {
     let first = volume::extents_of(run.os(), volume);
-    run.or_fallback(Fallback::VolumeDisk, first, || Ok(vec![report::extent(run, volume)?]))
+    run.or_fallback(Fallback::VolumeDisk, first, || {
+        Ok(vec![report::extent(run, volume)?])
+    })
 }
 
 /// Queries the extent of a volume. A volume with several extents is an error.
@@ -47,21 +49,36 @@ pub(crate) fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNu
 ///
 /// The list comes second because its length is the number of volumes of the node.
 pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
-    let Err(opened) = run.os().open(&volume.device(), &OPEN_FOR_QUERY) else { return Ok(true) };
+    let Err(opened) = run.os().open(&volume.device(), &OPEN_FOR_QUERY) else {
+        return Ok(true);
+    };
     let listed = run.os().volumes().map_err(OperationError::from);
-    let listed = listed.map(|names| names.iter().any(|name| VolumeId::from_windows(name) == Some(volume)));
-    if run.or_fallback(Fallback::VolumeList, listed, || report::volume(run, volume).map(|_| true))? {
+    let listed = listed.map(|names| {
+        names
+            .iter()
+            .any(|name| VolumeId::from_windows(name) == Some(volume))
+    });
+    if run.or_fallback(Fallback::VolumeList, listed, || {
+        report::volume(run, volume).map(|_| true)
+    })? {
         return Ok(true);
     }
     if ErrorClass::DeviceRemoved.contains(opened) {
         return Ok(false);
     }
-    failed(OperationError::of(opened, format!("it cannot be determined whether volume {volume} exists")))
+    failed(OperationError::of(
+        opened,
+        format!("it cannot be determined whether volume {volume} exists"),
+    ))
 }
 
 /// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all
 /// others, each in the order of the offsets.
-pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) -> RunResult<Vec<(u64, VolumeId)>> {
+pub(crate) fn on_disk(
+    run: Run<'_>,
+    disk: DiskNumber,
+    partitions: &[Partition],
+) -> RunResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(run.host(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
             run.require_pool(PoolKind::Wmi)?;
@@ -69,7 +86,11 @@ pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) 
             let reported = report::volumes_on(run, disk).unwrap_or_default();
             run.host().fallbacks.record(Fallback::VolumesOfDisk, code);
             let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
-            found.extend(reported.into_iter().filter(|(_, volume)| !queried.contains(volume)));
+            found.extend(
+                reported
+                    .into_iter()
+                    .filter(|(_, volume)| !queried.contains(volume)),
+            );
             found
         }
         first => {
@@ -84,18 +105,30 @@ pub(crate) fn on_disk(run: Run<'_>, disk: DiskNumber, partitions: &[Partition]) 
 /// Sorts volumes by their offsets, those on data partitions first.
 fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u64, VolumeId)> {
     let is_data = |offset: u64| {
-        partitions.iter().any(|partition| partition.offset == offset && partition.kind == PartitionKind::Data)
+        partitions
+            .iter()
+            .any(|partition| partition.offset == offset && partition.kind == PartitionKind::Data)
     };
     found.sort_unstable_by_key(|(offset, _)| (!is_data(*offset), *offset));
     found
 }
 
 /// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
-fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
+fn queried_on_disk(
+    host: &Host,
+    disk: DiskNumber,
+) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
-    let ids: Vec<_> = host.os().volumes()?.iter().filter_map(|name| VolumeId::from_windows(name)).collect();
+    let ids: Vec<_> = host
+        .os()
+        .volumes()?
+        .iter()
+        .filter_map(|name| VolumeId::from_windows(name))
+        .collect();
     let targets = ids.iter().map(|id| (Device::Volume(*id), *id));
-    let answers = host.query_each(targets, |os, id, _| volume::extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?));
+    let answers = host.query_each(targets, |os, id, _| {
+        volume::extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)
+    });
     for (id, (_, extents)) in ids.into_iter().zip(answers) {
         match extents.as_ref().map(|extents| extents.as_deref()) {
             Some(Ok([extent])) if extent.disk_number == disk.0 => {
@@ -116,8 +149,14 @@ fn queried_on_disk(host: &Host, disk: DiskNumber) -> OperationResult<(Vec<Volume
 
 /// Returns whether each data partition has a volume.
 fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
-    let mut data = partitions.iter().filter(|partition| partition.kind == PartitionKind::Data);
-    data.all(|partition| volumes.iter().any(|(offset, _)| *offset == partition.offset))
+    let mut data = partitions
+        .iter()
+        .filter(|partition| partition.kind == PartitionKind::Data);
+    data.all(|partition| {
+        volumes
+            .iter()
+            .any(|(offset, _)| *offset == partition.offset)
+    })
 }
 
 /// The data partitions of a disk, each with its volume if that has arrived.
@@ -127,8 +166,16 @@ pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
 pub(crate) fn data_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     let table = disk::partition_table(run, &disk.reader(run.os())?)?;
     let volumes = on_disk(run, disk.number, &table.partitions)?;
-    let volume_at = |offset| volumes.iter().find(|(other, _)| *other == offset).map(|(_, volume)| *volume);
-    Ok(table.data().map(|partition| (*partition, volume_at(partition.offset))).collect())
+    let volume_at = |offset| {
+        volumes
+            .iter()
+            .find(|(other, _)| *other == offset)
+            .map(|(_, volume)| *volume)
+    };
+    Ok(table
+        .data()
+        .map(|partition| (*partition, volume_at(partition.offset)))
+        .collect())
 }
 
 /// Returns whether each data partition has a volume.
@@ -140,10 +187,11 @@ pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
 /// then.
 pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     let mut volumes = DataVolumes::new();
-    run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
-        volumes = data_volumes(run, disk)?;
-        Ok(have_arrived(&volumes).then_some(()))
-    })?;
+    run.host()
+        .poll(run.timeouts().arrival, || -> RunResult<_> {
+            volumes = data_volumes(run, disk)?;
+            Ok(have_arrived(&volumes).then_some(()))
+        })?;
     Ok(volumes)
 }
 
@@ -160,25 +208,38 @@ pub(crate) enum VolumeState {
 
 /// Returns the partitions whose volumes are not known to be online.
 pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
-    let arrived = volumes.iter().filter_map(|(_, volume)| *volume).map(|volume| (Device::Volume(volume), volume));
-    let answers = host.query_each(arrived, |os, id, _| file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?));
+    let arrived = volumes
+        .iter()
+        .filter_map(|(_, volume)| *volume)
+        .map(|volume| (Device::Volume(volume), volume));
+    let answers = host.query_each(arrived, |os, id, _| {
+        file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?)
+    });
     let state = |volume: VolumeId| {
-        let answer =
-            answers.iter().find(|(device, _)| *device == Device::Volume(volume)).and_then(|(_, answer)| *answer);
+        let answer = answers
+            .iter()
+            .find(|(device, _)| *device == Device::Volume(volume))
+            .and_then(|(_, answer)| *answer);
         match answer {
             Some(Ok(())) => VolumeState::Online,
             Some(Err(OsError::NOT_READY)) => VolumeState::Offline,
             _ => VolumeState::Unknown,
         }
     };
-    let states = volumes.iter().map(|(partition, volume)| (*partition, volume.map_or(VolumeState::Offline, state)));
-    states.filter(|(_, state)| *state != VolumeState::Online).collect()
+    let states = volumes
+        .iter()
+        .map(|(partition, volume)| (*partition, volume.map_or(VolumeState::Offline, state)));
+    states
+        .filter(|(_, state)| *state != VolumeState::Online)
+        .collect()
 }
 
 /// Queries the size and usage of the file system of a volume.
 pub(crate) fn stats(run: Run<'_>, volume: VolumeId) -> RunResult<VolumeStats> {
     let first = file_system::stats(run.os(), volume);
-    run.or_fallback(Fallback::VolumeSize, first, || report::volume_stats(run, volume))
+    run.or_fallback(Fallback::VolumeSize, first, || {
+        report::volume_stats(run, volume)
+    })
 }
 
 /// Writes the cache of a volume to its disk.
@@ -186,7 +247,10 @@ pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let first = volume::flush(run.os(), volume);
     match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
         Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
-            let reason = format!("the cache of the volume could not be written to its disk: {}", error.reason);
+            let reason = format!(
+                "the cache of the volume could not be written to its disk: {}",
+                error.reason
+            );
             failed(OperationError { reason, ..error })
         }
         outcome => outcome,
@@ -208,7 +272,11 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
             return Ok(());
         }
     };
-    for partition in table.data().filter(|partition| !volumes.iter().any(|(offset, _)| *offset == partition.offset)) {
+    for partition in table.data().filter(|partition| {
+        !volumes
+            .iter()
+            .any(|(offset, _)| *offset == partition.offset)
+    }) {
         tracing::warn!(
             disk = disk.number.0,
             partition = partition.number,
@@ -238,9 +306,22 @@ mod tests {
         use PartitionKind::{Data, Other};
 
         let volume = VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-000000000001}\").unwrap();
-        for (kinds, expected) in [([Data, Data], [1, 2]), ([Data, Other], [1, 2]), ([Other, Data], [2, 1])] {
-            let partition = |offset, kind| Partition { number: 1, offset, length: 1, kind, is_active: false };
-            let found = in_order(vec![(2, volume), (1, volume)], &[partition(1, kinds[0]), partition(2, kinds[1])]);
+        for (kinds, expected) in [
+            ([Data, Data], [1, 2]),
+            ([Data, Other], [1, 2]),
+            ([Other, Data], [2, 1]),
+        ] {
+            let partition = |offset, kind| Partition {
+                number: 1,
+                offset,
+                length: 1,
+                kind,
+                is_active: false,
+            };
+            let found = in_order(
+                vec![(2, volume), (1, volume)],
+                &[partition(1, kinds[0]), partition(2, kinds[1])],
+            );
             assert_eq!([found[0].0, found[1].0], expected);
         }
     }

@@ -25,12 +25,20 @@ impl OperationContext {
     /// other pools. If `pools` is `None`, the operation runs on the thread of the caller. Without
     /// `commit`, the caller waits until the operation has ended.
     pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<PoolSet>) -> Self {
-        Self { guard: Some(guard), commit, pools }
+        Self {
+            guard: Some(guard),
+            commit,
+            pools,
+        }
     }
 
     /// Creates the context of an operation that determines which locks it needs.
     pub(crate) fn before_locks() -> Self {
-        Self { guard: None, commit: None, pools: None }
+        Self {
+            guard: None,
+            commit: None,
+            pools: None,
+        }
     }
 
     /// Cancels the operation if every caller has cancelled. Must precede the first call that makes
@@ -51,7 +59,11 @@ impl OperationContext {
 
     /// Like [`Self::require_pool`], for a call that waits for `resource` instead of the resource of
     /// the operation.
-    pub(crate) fn require_pool_for(&self, pool: PoolKind, resource: Option<Resource>) -> RunResult<()> {
+    pub(crate) fn require_pool_for(
+        &self,
+        pool: PoolKind,
+        resource: Option<Resource>,
+    ) -> RunResult<()> {
         match &self.pools {
             Some(pools) if !pools.contains(pool) => Err(Stop::Rerun(Rerun::InPool(pool, resource))),
             _ => Ok(()),
@@ -70,7 +82,11 @@ impl OperationContext {
     /// lock.
     pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
         let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(vec![key])?);
-        Some(Self { guard: Some(guard), commit: self.commit.clone(), pools: self.pools })
+        Some(Self {
+            guard: Some(guard),
+            commit: self.commit.clone(),
+            pools: self.pools,
+        })
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.

@@ -40,8 +40,13 @@ pub enum LockKey {
 impl LockKey {
     /// Returns the directories above a path.
     fn parents(&self) -> impl Iterator<Item = Self> + use<'_> {
-        let path = if let Self::Path(path) = self { path } else { "" };
-        path.match_indices('\\').map(|(end, _)| Self::Path(path[..end].to_owned()))
+        let path = if let Self::Path(path) = self {
+            path
+        } else {
+            ""
+        };
+        path.match_indices('\\')
+            .map(|(end, _)| Self::Path(path[..end].to_owned()))
     }
 }
 
@@ -122,7 +127,12 @@ pub(crate) struct Locks(Arc<Mutex<Table>>);
 impl Locks {
     /// Returns the locks of an operation that needs none.
     pub(crate) fn none(&self) -> Guard {
-        Guard { locks: self.clone(), id: u64::MAX, owner: None, keys: BTreeMap::new() }
+        Guard {
+            locks: self.clone(),
+            id: u64::MAX,
+            owner: None,
+            keys: BTreeMap::new(),
+        }
     }
 
     /// Requests `keys` on behalf of no operation, as [`Self::acquire_for`] does.
@@ -137,26 +147,40 @@ impl Locks {
 
     fn join(&self, owner: Option<Owner>, keys: Vec<LockKey>) -> Acquire {
         let parents: Vec<LockKey> = keys.iter().flat_map(LockKey::parents).collect();
-        let mut modes: BTreeMap<LockKey, Mode> = parents.into_iter().map(|key| (key, Mode::Shared)).collect();
+        let mut modes: BTreeMap<LockKey, Mode> =
+            parents.into_iter().map(|key| (key, Mode::Shared)).collect();
         modes.extend(keys.into_iter().map(|key| (key, Mode::Exclusive)));
         let mut table = lock(&self.0);
         let id = table.next;
         table.next += 1;
         for (key, mode) in &modes {
-            table.queues.entry(key.clone()).or_default().push_back((id, *mode));
+            table
+                .queues
+                .entry(key.clone())
+                .or_default()
+                .push_back((id, *mode));
         }
         if let Some(owner) = owner {
             table.owners.insert(id, (owner, false));
         }
         drop(table);
-        Acquire(Some(Guard { locks: self.clone(), id, owner, keys: modes }))
+        Acquire(Some(Guard {
+            locks: self.clone(),
+            id,
+            owner,
+            keys: modes,
+        }))
     }
 
     /// Notes that the operation of `owner` has ended. Calls of Windows that outlive the operation
     /// still hold its locks.
     pub(crate) fn end(&self, owner: Owner) {
         let mut table = lock(&self.0);
-        for (_, has_ended) in table.owners.values_mut().filter(|(other, _)| *other == owner) {
+        for (_, has_ended) in table
+            .owners
+            .values_mut()
+            .filter(|(other, _)| *other == owner)
+        {
             *has_ended = true;
         }
     }
@@ -171,14 +195,27 @@ impl Locks {
         let table = lock(&self.0);
         let one = |(key, queue): (&LockKey, &Queue)| {
             let request = |(id, _): &(u64, Mode)| {
-                let (call, is_outlived) =
-                    table.owners.get(id).map_or((None, false), |(owner, has_ended)| (owner.call, *has_ended));
-                QueuedRequest { number: *id, call, is_outlived }
+                let (call, is_outlived) = table
+                    .owners
+                    .get(id)
+                    .map_or((None, false), |(owner, has_ended)| (owner.call, *has_ended));
+                QueuedRequest {
+                    number: *id,
+                    call,
+                    is_outlived,
+                }
             };
             let mut granted: Vec<QueuedRequest> = queue.iter().map(request).collect();
             let waiting = granted.split_off(self::granted(queue));
-            let is_exclusive = queue.front().is_some_and(|(_, mode)| *mode == Mode::Exclusive);
-            KeyUse { key: key.clone(), granted, waiting, is_exclusive }
+            let is_exclusive = queue
+                .front()
+                .is_some_and(|(_, mode)| *mode == Mode::Exclusive);
+            KeyUse {
+                key: key.clone(),
+                granted,
+                waiting,
+                is_exclusive,
+            }
         };
         let mut keys: Vec<KeyUse> = table.queues.iter().map(one).collect();
         drop(table);
@@ -205,7 +242,10 @@ impl Future for Acquire {
         let mut table = lock(&guard.locks.0);
         let is_granted = guard.keys.keys().all(|key| {
             let queue = &table.queues[key];
-            queue.iter().take(granted(queue)).any(|(id, _)| *id == guard.id)
+            queue
+                .iter()
+                .take(granted(queue))
+                .any(|(id, _)| *id == guard.id)
         });
         if is_granted {
             table.wakers.remove(&guard.id);
@@ -252,8 +292,12 @@ impl Drop for Guard {
         let mut woken = Vec::new();
         for key in self.keys.keys() {
             let Table { queues, wakers, .. } = &mut *table;
-            let Some(queue) = queues.get_mut(key) else { continue };
-            let Some(at) = queue.iter().position(|(id, _)| *id == self.id) else { continue };
+            let Some(queue) = queues.get_mut(key) else {
+                continue;
+            };
+            let Some(at) = queue.iter().position(|(id, _)| *id == self.id) else {
+                continue;
+            };
             let before = granted(queue);
             queue.remove(at);
             // Requests that were granted before have been woken already.
@@ -301,13 +345,20 @@ mod tests {
     #[test]
     fn a_lock_belongs_to_its_next_owner_from_the_moment_that_it_is_released() {
         let locks = Locks::default();
-        let owners = [1, 2].map(|call| Owner { request: call + 10, call: Some(call) });
-        let [one, two] = owners.map(|owner| locks.acquire_for(owner, vec![LockKey::Disk(DiskNumber(1))]));
+        let owners = [1, 2].map(|call| Owner {
+            request: call + 10,
+            call: Some(call),
+        });
+        let [one, two] =
+            owners.map(|owner| locks.acquire_for(owner, vec![LockKey::Disk(DiskNumber(1))]));
         let mut one = pin!(one);
         let guard = ready(one.as_mut()).expect("the lock is free");
         let calls = || {
-            let [key] = &locks.in_use()[..] else { panic!("one key") };
-            [&key.granted, &key.waiting].map(|all| all.iter().filter_map(|one| one.call).collect::<Vec<_>>())
+            let [key] = &locks.in_use()[..] else {
+                panic!("one key")
+            };
+            [&key.granted, &key.waiting]
+                .map(|all| all.iter().filter_map(|one| one.call).collect::<Vec<_>>())
         };
         assert_eq!(calls(), [vec![1], vec![2]]);
         locks.end(owners[0]);
@@ -316,7 +367,11 @@ mod tests {
             "a call of Windows has kept it"
         );
         drop(guard);
-        assert_eq!(calls(), [vec![2], vec![]], "also before the next owner has noticed it");
+        assert_eq!(
+            calls(),
+            [vec![2], vec![]],
+            "also before the next owner has noticed it"
+        );
         drop(two);
         assert!(locks.in_use().is_empty() && lock(&locks.0).owners.is_empty());
     }
@@ -327,15 +382,27 @@ mod tests {
         let path = |text: &str| vec![LockKey::Path(text.to_owned())];
         let mut one = pin!(locks.acquire(path(r"C:\A\ONE")));
         let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
-        let (one, two) = (ready(one.as_mut()).expect("free"), ready(two.as_mut()).expect("beside the first"));
+        let (one, two) = (
+            ready(one.as_mut()).expect("free"),
+            ready(two.as_mut()).expect("beside the first"),
+        );
         let mut parent = pin!(locks.acquire(path(r"C:\A")));
         let mut child = pin!(locks.acquire(path(r"C:\A\ONE\CHILD")));
         let mut other = pin!(locks.acquire(path(r"C:\AB")));
-        assert!(ready(other.as_mut()).is_some(), "a name that only begins like the other");
+        assert!(
+            ready(other.as_mut()).is_some(),
+            "a name that only begins like the other"
+        );
         drop(one);
-        assert!(ready(parent.as_mut()).is_none(), "the other path is still locked");
+        assert!(
+            ready(parent.as_mut()).is_none(),
+            "the other path is still locked"
+        );
         drop(two);
-        assert!(ready(child.as_mut()).is_none(), "the parent was requested earlier");
+        assert!(
+            ready(child.as_mut()).is_none(),
+            "the parent was requested earlier"
+        );
         drop(ready(parent.as_mut()).expect("nothing below is locked"));
         assert!(ready(child.as_mut()).is_some());
         assert_eq!(locks.len(), 0);
@@ -361,12 +428,22 @@ mod tests {
         let passer = ready(passer.as_mut()).expect("beside the first");
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut waits: Vec<_> = (0..10).map(|_| Box::pin(locks.acquire(path(r"C:\A\ONE")))).collect();
+        let mut waits: Vec<_> = (0..10)
+            .map(|_| Box::pin(locks.acquire(path(r"C:\A\ONE"))))
+            .collect();
         for wait in &mut waits {
-            assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            assert!(
+                wait.as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
         }
         drop(passer);
-        assert_eq!(count.0.load(Ordering::Relaxed), 0, "the path beside it concerns none of them");
+        assert_eq!(
+            count.0.load(Ordering::Relaxed),
+            0,
+            "the path beside it concerns none of them"
+        );
         drop(holder);
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "the first of them");
     }
@@ -381,7 +458,12 @@ mod tests {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
-        assert!(two.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "the parent was requested earlier");
+        assert!(
+            two.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending(),
+            "the parent was requested earlier"
+        );
         drop(parent);
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert!(ready(two.as_mut()).is_some());

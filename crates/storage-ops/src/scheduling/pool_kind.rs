@@ -27,8 +27,15 @@ pub enum PoolKind {
 
 impl PoolKind {
     /// All pools, in their order.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Files, Self::Remote, Self::Disks, Self::Arrivals, Self::Wmi, Self::Iscsi, Self::System];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Files,
+        Self::Remote,
+        Self::Disks,
+        Self::Arrivals,
+        Self::Wmi,
+        Self::Iscsi,
+        Self::System,
+    ];
 
     /// The number of pools.
     pub(crate) const COUNT: usize = Self::ALL.len();

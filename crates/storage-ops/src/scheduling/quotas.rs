@@ -39,7 +39,12 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, in_use: 0, by_resource: Holdings::new(capacity / 4), by_client: Holdings::new(capacity / 2) }
+        Self {
+            capacity,
+            in_use: 0,
+            by_resource: Holdings::new(capacity / 4),
+            by_client: Holdings::new(capacity / 2),
+        }
     }
 
     /// Returns how many threads are in use.
@@ -49,8 +54,10 @@ impl Usage {
 
     /// Returns whether `holder` may have one more.
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
-        let is_within_quotas =
-            || self.by_resource.admits(holder.resource.as_ref()) && self.by_client.admits(holder.client.as_ref());
+        let is_within_quotas = || {
+            self.by_resource.admits(holder.resource.as_ref())
+                && self.by_client.admits(holder.client.as_ref())
+        };
         self.in_use < self.capacity && (holder.is_exempt || is_within_quotas())
     }
 
@@ -58,7 +65,10 @@ impl Usage {
     pub(crate) fn wait(&self, holder: &Holder, pool: &str) -> String {
         let (who, held) = match &holder.resource {
             _ if self.in_use >= self.capacity => {
-                return format!("waiting: all {} threads of pool {pool} are in use", self.in_use);
+                return format!(
+                    "waiting: all {} threads of pool {pool} are in use",
+                    self.in_use
+                );
             }
             _ if self.admits(holder) => return format!("waiting for a thread of pool {pool}"),
             Some(resource) if !self.by_resource.admits(Some(resource)) => {
@@ -66,13 +76,20 @@ impl Usage {
             }
             _ => ("the connection".to_owned(), self.of_client(holder)),
         };
-        format!("waiting: {who} already uses its {held} of the {} threads of pool {pool}", self.capacity)
+        format!(
+            "waiting: {who} already uses its {held} of the {} threads of pool {pool}",
+            self.capacity
+        )
     }
 
     /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to
     /// `holder`, which lets it go first.
     pub(crate) fn of_client(&self, holder: &Holder) -> usize {
-        if holder.is_exempt { 0 } else { self.by_client.held(holder.client.as_ref()) }
+        if holder.is_exempt {
+            0
+        } else {
+            self.by_client.held(holder.client.as_ref())
+        }
     }
 
     pub(crate) fn add(&mut self, holder: &Holder) {
@@ -97,7 +114,11 @@ struct Holdings<K> {
 
 impl<K: Clone + Eq + Hash> Holdings<K> {
     fn new(capacity: usize) -> Self {
-        Self { held: HashMap::new(), beyond_first: 0, capacity }
+        Self {
+            held: HashMap::new(),
+            beyond_first: 0,
+            capacity,
+        }
     }
 
     fn admits(&self, holder: Option<&K>) -> bool {
@@ -105,7 +126,10 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
     }
 
     fn held(&self, holder: Option<&K>) -> usize {
-        holder.and_then(|holder| self.held.get(holder)).copied().unwrap_or_default()
+        holder
+            .and_then(|holder| self.held.get(holder))
+            .copied()
+            .unwrap_or_default()
     }
 
     fn add(&mut self, holder: Option<&K>) {
@@ -117,7 +141,9 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
 
     fn remove(&mut self, holder: Option<&K>) {
         let Some(holder) = holder else { return };
-        let Some(held) = self.held.get_mut(holder) else { return };
+        let Some(held) = self.held.get_mut(holder) else {
+            return;
+        };
         *held -= 1;
         if *held == 0 {
             self.held.remove(holder);
@@ -134,7 +160,11 @@ mod tests {
     use crate::types::DiskNumber;
 
     fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(DiskNumber(disk))), client: Some(ClientId(client)), is_exempt: false }
+        Holder {
+            resource: Some(Resource::Disk(DiskNumber(disk))),
+            client: Some(ClientId(client)),
+            is_exempt: false,
+        }
     }
 
     /// Adds as many as `usage` admits of `holder`, and returns how many.
@@ -150,8 +180,11 @@ mod tests {
     #[test]
     fn two_clients_leave_something_to_the_others_however_many_resources_they_use() {
         let mut usage = Usage::new(16);
-        let counts: [usize; 3] =
-            [1, 2, 3].map(|client| (0..100).map(|disk| fill(&mut usage, &holder(disk, client))).sum());
+        let counts: [usize; 3] = [1, 2, 3].map(|client| {
+            (0..100)
+                .map(|disk| fill(&mut usage, &holder(disk, client)))
+                .sum()
+        });
         assert_eq!(counts, [9, 1, 1]);
     }
 
@@ -160,14 +193,29 @@ mod tests {
         let mut usage = Usage::new(16);
         fill(&mut usage, &holder(5, 1));
         let wait = |usage: &Usage, disk, client| usage.wait(&holder(disk, client), "disks");
-        assert_eq!(wait(&usage, 5, 2), "waiting: disk 5 already uses its 5 of the 16 threads of pool disks");
+        assert_eq!(
+            wait(&usage, 5, 2),
+            "waiting: disk 5 already uses its 5 of the 16 threads of pool disks"
+        );
         assert_eq!(wait(&usage, 6, 2), "waiting for a thread of pool disks");
-        let exempt = Holder { is_exempt: true, ..holder(5, 2) };
-        assert_eq!(usage.wait(&exempt, "disks"), "waiting for a thread of pool disks");
+        let exempt = Holder {
+            is_exempt: true,
+            ..holder(5, 2)
+        };
+        assert_eq!(
+            usage.wait(&exempt, "disks"),
+            "waiting for a thread of pool disks"
+        );
         (100..200).for_each(|disk| _ = fill(&mut usage, &holder(disk, 1)));
-        assert_eq!(wait(&usage, 7, 1), "waiting: the connection already uses its 9 of the 16 threads of pool disks");
+        assert_eq!(
+            wait(&usage, 7, 1),
+            "waiting: the connection already uses its 9 of the 16 threads of pool disks"
+        );
         (200..300).for_each(|disk| _ = fill(&mut usage, &holder(disk, disk.into())));
-        assert_eq!(wait(&usage, 8, 3), "waiting: all 16 threads of pool disks are in use");
+        assert_eq!(
+            wait(&usage, 8, 3),
+            "waiting: all 16 threads of pool disks are in use"
+        );
     }
 
     #[test]
@@ -177,7 +225,24 @@ mod tests {
             assert_eq!(fill(&mut usage, &holder(1, 1)), 5);
             (0..5).for_each(|_| usage.remove(&holder(1, 1)));
         }
-        assert_eq!((usage.in_use, usage.by_client.beyond_first, usage.by_resource.held.len()), (0, 0, 0));
-        assert_eq!(fill(&mut usage, &Holder { resource: None, client: None, is_exempt: false }), 16);
+        assert_eq!(
+            (
+                usage.in_use,
+                usage.by_client.beyond_first,
+                usage.by_resource.held.len()
+            ),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            fill(
+                &mut usage,
+                &Holder {
+                    resource: None,
+                    client: None,
+                    is_exempt: false
+                }
+            ),
+            16
+        );
     }
 }

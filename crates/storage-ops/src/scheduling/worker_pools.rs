@@ -57,7 +57,11 @@ struct Waiting {
 
 impl Default for WorkerPool {
     fn default() -> Self {
-        Self(Mutex::new(State { next_id: 0, threads: Usage::new(THREADS_PER_POOL), waiting: BTreeMap::new() }))
+        Self(Mutex::new(State {
+            next_id: 0,
+            threads: Usage::new(THREADS_PER_POOL),
+            waiting: BTreeMap::new(),
+        }))
     }
 }
 
@@ -71,14 +75,21 @@ impl WorkerPools {
 
     /// Returns what an operation that waits for a thread waits for.
     pub(crate) fn wait(&self, kind: PoolKind, holder: &Holder) -> String {
-        lock(&self.0[kind as usize].0).threads.wait(holder, kind.name())
+        lock(&self.0[kind as usize].0)
+            .threads
+            .wait(holder, kind.name())
     }
 
     /// Returns how much of each pool is in use.
     pub(crate) fn in_use(&self) -> Vec<PoolUse> {
         let one = |pool: PoolKind| {
             let state = lock(&self.0[pool as usize].0);
-            PoolUse { pool, threads: THREADS_PER_POOL, busy: state.threads.in_use(), waiting: state.waiting.len() }
+            PoolUse {
+                pool,
+                threads: THREADS_PER_POOL,
+                busy: state.threads.in_use(),
+                waiting: state.waiting.len(),
+            }
         };
         PoolKind::ALL.into_iter().map(one).collect()
     }
@@ -93,10 +104,20 @@ impl WorkerPool {
         if state.threads.admits(&holder) {
             state.threads.add(&holder);
         } else {
-            state.waiting.insert(id, Waiting { holder: holder.clone(), waker: None });
+            state.waiting.insert(
+                id,
+                Waiting {
+                    holder: holder.clone(),
+                    waker: None,
+                },
+            );
         }
         drop(state);
-        ThreadRequest { pool: Arc::clone(pool), id, holder }
+        ThreadRequest {
+            pool: Arc::clone(pool),
+            id,
+            holder,
+        }
     }
 }
 
@@ -116,8 +137,13 @@ impl State {
 
     /// Returns the operation that may have the next thread.
     fn next(&self) -> Option<u64> {
-        let admitted = self.waiting.iter().filter(|(_, waiting)| self.threads.admits(&waiting.holder));
-        admitted.min_by_key(|(_, waiting)| self.threads.of_client(&waiting.holder)).map(|(id, _)| *id)
+        let admitted = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| self.threads.admits(&waiting.holder));
+        admitted
+            .min_by_key(|(_, waiting)| self.threads.of_client(&waiting.holder))
+            .map(|(id, _)| *id)
     }
 }
 
@@ -171,7 +197,12 @@ impl Thread {
             result
         });
         // The runtime is shutting down if it does not run the body.
-        done.await.unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, "the daemon is shutting down")))
+        done.await.unwrap_or_else(|_| {
+            failed(OperationError::new(
+                Kind::Internal,
+                "the daemon is shutting down",
+            ))
+        })
     }
 }
 
@@ -180,7 +211,8 @@ pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; se
 
 /// Runs `body` and converts a panic, which the panic hook has logged, into an error.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T> {
-    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, DEFECT)))
+    panic::catch_unwind(AssertUnwindSafe(body))
+        .unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, DEFECT)))
 }
 
 #[cfg(test)]
@@ -195,7 +227,11 @@ mod tests {
     use crate::scheduling::quotas::{ClientId, Holder};
 
     fn holder(disk: u32, client: u64) -> Holder {
-        Holder { resource: Some(Resource::Disk(DiskNumber(disk))), client: Some(ClientId(client)), is_exempt: false }
+        Holder {
+            resource: Some(Resource::Disk(DiskNumber(disk))),
+            client: Some(ClientId(client)),
+            is_exempt: false,
+        }
     }
 
     fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> ThreadRequest {
@@ -203,7 +239,9 @@ mod tests {
     }
 
     fn has_thread(request: &ThreadRequest) -> bool {
-        request.poll_thread(&mut Context::from_waker(Waker::noop())).is_ready()
+        request
+            .poll_thread(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
     }
 
     #[test]
@@ -211,29 +249,53 @@ mod tests {
         let pool = Arc::default();
         let slow: Vec<_> = (0..40).map(|_| enter(&pool, 0, 0)).collect();
         assert_eq!(slow.iter().filter(|request| has_thread(request)).count(), 5);
-        let mut others: Vec<_> = (1..=20).map(|disk| enter(&pool, disk, disk.into())).collect();
+        let mut others: Vec<_> = (1..=20)
+            .map(|disk| enter(&pool, disk, disk.into()))
+            .collect();
         let running = |others: &[ThreadRequest]| others.iter().map(has_thread).collect::<Vec<_>>();
         assert_eq!(running(&others), [vec![true; 11], vec![false; 9]].concat());
         others.remove(3);
-        assert_eq!(running(&others), [vec![true; 11], vec![false; 8]].concat(), "the first that waits is next");
+        assert_eq!(
+            running(&others),
+            [vec![true; 11], vec![false; 8]].concat(),
+            "the first that waits is next"
+        );
         drop(others);
         assert_eq!(slow.iter().filter(|request| has_thread(request)).count(), 5);
         drop(slow);
         assert!(lock(&pool.0).waiting.is_empty());
-        assert_eq!((0..16).map(|disk| enter(&pool, disk, disk.into())).filter(has_thread).count(), THREADS_PER_POOL);
+        assert_eq!(
+            (0..16)
+                .map(|disk| enter(&pool, disk, disk.into()))
+                .filter(has_thread)
+                .count(),
+            THREADS_PER_POOL
+        );
     }
 
     #[test]
     fn the_next_threads_go_to_the_clients_that_have_the_fewest() {
         let pool = Arc::default();
         // Eight clients take all threads, and many more of their operations wait.
-        let mut greedy: Vec<_> = (0..400).map(|n| enter(&pool, n, u64::from(n % 8))).collect();
-        assert_eq!(greedy.iter().filter(|request| has_thread(request)).count(), THREADS_PER_POOL);
+        let mut greedy: Vec<_> = (0..400)
+            .map(|n| enter(&pool, n, u64::from(n % 8)))
+            .collect();
+        assert_eq!(
+            greedy.iter().filter(|request| has_thread(request)).count(),
+            THREADS_PER_POOL
+        );
         let modest = [1000, 1001, 1002].map(|disk| enter(&pool, disk, disk.into()));
-        let at =
-            |greedy: &[ThreadRequest]| greedy.iter().position(has_thread).expect("they have all threads but three");
+        let at = |greedy: &[ThreadRequest]| {
+            greedy
+                .iter()
+                .position(has_thread)
+                .expect("they have all threads but three")
+        };
         for threads in 0..=3 {
-            assert_eq!(modest.iter().filter(|request| has_thread(request)).count(), threads);
+            assert_eq!(
+                modest.iter().filter(|request| has_thread(request)).count(),
+                threads
+            );
             greedy.remove(at(&greedy));
         }
     }

@@ -27,24 +27,38 @@ impl AllowedPortal {
     /// network, such as `10.0.0.0/24`. Without a port, the port is 3260.
     pub fn parse(text: &str) -> OperationResult<Self> {
         let refused = || {
-            let reason =
-                format!("{} is not an address[:port], such as 10.0.0.5, 10.0.0.0/24 or [fd00::1]:3260", quoted(text));
+            let reason = format!(
+                "{} is not an address[:port], such as 10.0.0.5, 10.0.0.0/24 or [fd00::1]:3260",
+                quoted(text)
+            );
             OperationError::invalid(reason)
         };
         let (host, port) = split(text).ok_or_else(refused)?;
         let port = match port {
             None => 0,
-            Some(digits) => digits.parse().ok().filter(|port: &u32| *port > 0).ok_or_else(refused)?,
+            Some(digits) => digits
+                .parse()
+                .ok()
+                .filter(|port: &u32| *port > 0)
+                .ok_or_else(refused)?,
         };
         if is_mistyped_address(host) {
             return Err(refused());
         }
         let Some((first, prefix)) = host.split_once('/') else {
-            return TargetPortal::parse(host, port).map(Self::One).map_err(|_| refused());
+            return TargetPortal::parse(host, port)
+                .map(Self::One)
+                .map_err(|_| refused());
         };
         let (first, prefix) = network(first, prefix).ok_or_else(refused)?;
-        let port = TargetPortal::parse(&first.to_string(), port).map_err(|_| refused())?.port;
-        Ok(Self::Network { first, prefix, port })
+        let port = TargetPortal::parse(&first.to_string(), port)
+            .map_err(|_| refused())?
+            .port;
+        Ok(Self::Network {
+            first,
+            prefix,
+            port,
+        })
     }
 
     /// Returns whether `portal` is one of these. An address in a spelling that only some programs
@@ -52,9 +66,14 @@ impl AllowedPortal {
     pub(crate) fn contains(&self, portal: &TargetPortal) -> bool {
         let address: Option<IpAddr> = portal.address.parse().ok();
         match self {
-            Self::Network { first, prefix, port } => {
+            Self::Network {
+                first,
+                prefix,
+                port,
+            } => {
                 let is_in = |address: IpAddr| {
-                    first.is_ipv4() == address.is_ipv4() && (bits(*first) ^ bits(address)) & mask(*prefix) == 0
+                    first.is_ipv4() == address.is_ipv4()
+                        && (bits(*first) ^ bits(address)) & mask(*prefix) == 0
                 };
                 *port == portal.port && address.is_some_and(is_in)
             }
@@ -72,7 +91,11 @@ impl AllowedPortal {
 /// Separates the host, without brackets, and the port.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) };
+        let port = if rest.is_empty() {
+            None
+        } else {
+            Some(rest.strip_prefix(':')?)
+        };
         return is_ipv6(host).then_some((host, port));
     }
     match text.split_once(':') {
@@ -84,7 +107,9 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
 
 /// Returns whether a text is an IPv6 address, with or without a zone or the length of a prefix.
 fn is_ipv6(text: &str) -> bool {
-    text.split(['%', '/']).next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+    text.split(['%', '/'])
+        .next()
+        .is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
 }
 
 /// Parses a network, whose address has no bits beyond the prefix.
@@ -113,7 +138,9 @@ mod tests {
     use crate::types::TargetPortal;
 
     fn is_listed(allowed: &str, address: &str, port: u32) -> bool {
-        AllowedPortal::parse(allowed).unwrap().contains(&TargetPortal::parse(address, port).unwrap())
+        AllowedPortal::parse(allowed)
+            .unwrap()
+            .contains(&TargetPortal::parse(address, port).unwrap())
     }
 
     #[test]
@@ -128,7 +155,10 @@ mod tests {
             ("[fd00::1]", "fd00::1", 0),
             ("[fe80::1%4]:3260", "fe80::1%4", 0),
         ] {
-            assert!(is_listed(allowed, address, port), "{allowed} {address} {port}");
+            assert!(
+                is_listed(allowed, address, port),
+                "{allowed} {address} {port}"
+            );
         }
     }
 
@@ -147,7 +177,10 @@ mod tests {
             ("san", "san.example.com", 0),
             ("san", "san.", 0),
         ] {
-            assert!(!is_listed(allowed, address, port), "{allowed} {address} {port}");
+            assert!(
+                !is_listed(allowed, address, port),
+                "{allowed} {address} {port}"
+            );
         }
     }
 
@@ -163,10 +196,16 @@ mod tests {
             ("fd00::1/128", "fd00::1", "fd00::2"),
             ("10.0.0.0/8", "10.0.0.5", "san"),
         ] {
-            assert!(is_listed(allowed, inside, 0) && !is_listed(allowed, outside, 0), "{allowed}");
+            assert!(
+                is_listed(allowed, inside, 0) && !is_listed(allowed, outside, 0),
+                "{allowed}"
+            );
             assert!(!is_listed(allowed, inside, 860), "{allowed}");
         }
-        assert!(is_listed("10.0.0.0/8:860", "10.1.2.3", 860) && is_listed("[fd00::/8]:860", "fd01::1", 860));
+        assert!(
+            is_listed("10.0.0.0/8:860", "10.1.2.3", 860)
+                && is_listed("[fd00::/8]:860", "fd01::1", 860)
+        );
     }
 
     #[test]

@@ -50,16 +50,30 @@ mod tests {
     #[test]
     fn contract_16_locations_are_parsed_as_the_provider_formats_them() {
         let location = |adapter: &str, bus: &str, target: &str, lun: &str| {
-            Some(DiskLocation { adapter: adapter.into(), bus: bus.into(), target: target.into(), lun: lun.into() })
+            Some(DiskLocation {
+                adapter: adapter.into(),
+                bus: bus.into(),
+                target: target.into(),
+                lun: lun.into(),
+            })
         };
         for (text, expected) in [
-            ("Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1", location("3", "", "0", "1")),
+            (
+                "Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1",
+                location("3", "", "0", "1"),
+            ),
             (
                 "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 1",
                 location("1", "0", "0", "1"),
             ),
-            ("PCI Slot 3 : Adapter 0 : Port 0 : Target 1 : LUN 0", location("0", "", "1", "0")),
-            ("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0", location("0", "12606208", "", "")),
+            (
+                "PCI Slot 3 : Adapter 0 : Port 0 : Target 1 : LUN 0",
+                location("0", "", "1", "0"),
+            ),
+            (
+                "Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0",
+                location("0", "12606208", "", ""),
+            ),
             (r"C:\ProgramData\containerd\root\sandbox.vhdx", None),
             (r"C:\odd:a:b:c:d:e\sandbox.vhdx", None),
             ("Integrated : Adapter 3 : Port 0 : Target 0", None),

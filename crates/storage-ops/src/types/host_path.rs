@@ -32,7 +32,8 @@ pub struct HostPath {
 impl HostPath {
     /// Parses a path that begins with a drive and contains no forward slashes.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused = |why: &str| OperationError::invalid(format!("the path {} {why}", quoted(text)));
+        let refused =
+            |why: &str| OperationError::invalid(format!("the path {} {why}", quoted(text)));
         // A text has at least as many bytes as UTF-16 units.
         if text.len() > MAX_LENGTH && text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 260 characters"));
@@ -47,7 +48,10 @@ impl HostPath {
         let mut names = Vec::with_capacity(rest.len());
         // Drivers join strings, so a separator may be repeated. Windows ignores that, and the
         // component `.`.
-        for component in rest.split('\\').filter(|component| !["", "."].contains(component)) {
+        for component in rest
+            .split('\\')
+            .filter(|component| !["", "."].contains(component))
+        {
             check_component(component).map_err(|why| refused(&why))?;
             if !names.is_empty() {
                 names.push(SEPARATOR);
@@ -60,7 +64,11 @@ impl HostPath {
             }
         }
         let names = U16String::from_vec(names);
-        Ok(Self { drive: drive.to_ascii_uppercase(), names, asks_for_directory: rest.ends_with('\\') })
+        Ok(Self {
+            drive: drive.to_ascii_uppercase(),
+            names,
+            asks_for_directory: rest.ends_with('\\'),
+        })
     }
 
     /// Parses a path that may contain forward slashes and may lack a drive, as some drivers send
@@ -76,13 +84,23 @@ impl HostPath {
     /// Returns the parent directory. The parent of the root of a drive is the root.
     #[must_use]
     pub fn parent(&self) -> Self {
-        let names = split_last(&self.names).map(|(above, _)| above.to_owned()).unwrap_or_default();
-        Self { drive: self.drive, names, asks_for_directory: true }
+        let names = split_last(&self.names)
+            .map(|(above, _)| above.to_owned())
+            .unwrap_or_default();
+        Self {
+            drive: self.drive,
+            names,
+            asks_for_directory: true,
+        }
     }
 
     /// Returns the root of a drive.
     pub(crate) fn drive_root_of(drive: char) -> Self {
-        Self { drive: drive.to_ascii_uppercase(), names: U16String::default(), asks_for_directory: true }
+        Self {
+            drive: drive.to_ascii_uppercase(),
+            names: U16String::default(),
+            asks_for_directory: true,
+        }
     }
 
     /// Returns the path `below`, which is not empty, in this directory.
@@ -92,7 +110,11 @@ impl HostPath {
             names.push_char('\\');
         }
         names.push(below);
-        Self { drive: self.drive, names, asks_for_directory: false }
+        Self {
+            drive: self.drive,
+            names,
+            asks_for_directory: false,
+        }
     }
 
     /// Returns whether the path ended with a backslash. Then it names a directory, or a link or
@@ -136,8 +158,11 @@ impl HostPath {
     pub(crate) fn below(&self, ancestor: &Self) -> Option<&U16Str> {
         let (own, above) = (self.names.as_slice(), ancestor.names.as_slice());
         let (start, rest) = own.split_at_checked(above.len())?;
-        let is_same =
-            self.drive == ancestor.drive && start.iter().zip(above).all(|(unit, other)| is_same(*unit, *other));
+        let is_same = self.drive == ancestor.drive
+            && start
+                .iter()
+                .zip(above)
+                .all(|(unit, other)| is_same(*unit, *other));
         let below = match rest.split_first() {
             Some((&SEPARATOR, below)) if !above.is_empty() => below,
             Some(_) if !above.is_empty() => return None,
@@ -154,7 +179,11 @@ impl HostPath {
     /// Returns a text that is the same for all spellings of the path that differ only in case.
     pub(crate) fn key(&self) -> String {
         let separator = if self.names.is_empty() { "" } else { r"\" };
-        format!("{}:{separator}{}", self.drive, upper_case(&self.names).to_string_lossy())
+        format!(
+            "{}:{separator}{}",
+            self.drive,
+            upper_case(&self.names).to_string_lossy()
+        )
     }
 
     /// Returns the lock key of the path as a single entry of its directory. The lock conflicts with
@@ -167,7 +196,10 @@ impl HostPath {
 
 /// Returns the components of a path without a root.
 pub(crate) fn components(path: &U16Str) -> impl Iterator<Item = &U16Str> {
-    path.as_slice().split(|unit| *unit == SEPARATOR).map(U16Str::from_slice).filter(|name| !name.is_empty())
+    path.as_slice()
+        .split(|unit| *unit == SEPARATOR)
+        .map(U16Str::from_slice)
+        .filter(|name| !name.is_empty())
 }
 
 /// Splits a path without a root into what is above its last component, and that component; `None`
@@ -186,7 +218,12 @@ pub(crate) fn split_last(path: &U16Str) -> Option<(&U16Str, &U16Str)> {
 /// final sigma; that they count as different here makes csi-proxy refuse a path that Windows would
 /// find in a working directory.
 pub(crate) fn upper_case(name: &U16Str) -> U16String {
-    U16String::from_vec(name.as_slice().iter().map(|unit| upper_case_unit(*unit).unwrap_or(*unit)).collect::<Vec<_>>())
+    U16String::from_vec(
+        name.as_slice()
+            .iter()
+            .map(|unit| upper_case_unit(*unit).unwrap_or(*unit))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Returns whether two units are equal except for their case.
@@ -198,18 +235,27 @@ fn is_same(unit: u16, other: u16) -> bool {
 fn upper_case_unit(unit: u16) -> Option<u16> {
     let letter = char::from_u32(unit.into())?;
     let mut upper = letter.to_uppercase();
-    let (Some(upper), None) = (upper.next(), upper.next()) else { return None };
+    let (Some(upper), None) = (upper.next(), upper.next()) else {
+        return None;
+    };
     let is_one_to_one = upper.to_lowercase().eq([letter]);
-    u16::try_from(u32::from(upper)).ok().filter(|_| is_one_to_one)
+    u16::try_from(u32::from(upper))
+        .ok()
+        .filter(|_| is_one_to_one)
 }
 
 fn check_component(name: &str) -> Result<(), String> {
     if name == ".." {
         return Err(format!("contains the component {name:?}"));
     }
-    let is_refused = |byte: &u8| matches!(byte, b'"' | b'/' | b':' | b'?' | b'*' | b'|' | b'<' | b'>') || *byte < b' ';
+    let is_refused = |byte: &u8| {
+        matches!(byte, b'"' | b'/' | b':' | b'?' | b'*' | b'|' | b'<' | b'>') || *byte < b' '
+    };
     if let Some(bad) = name.bytes().find(is_refused) {
-        return Err(format!("contains the character {}", quoted(&char::from(bad).to_string())));
+        return Err(format!(
+            "contains the character {}",
+            quoted(&char::from(bad).to_string())
+        ));
     }
     if name.ends_with([' ', '.']) {
         return Err("contains a component that ends with a space or a dot".into());
@@ -223,16 +269,28 @@ fn check_component(name: &str) -> Result<(), String> {
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
     // Bytes, because a search for a `char` costs each component of each path more.
-    let end = name.bytes().position(|byte| byte == b'.').unwrap_or(name.len());
+    let end = name
+        .bytes()
+        .position(|byte| byte == b'.')
+        .unwrap_or(name.len());
     let stem = name[..end].trim_end_matches(' ');
-    let is_one_of = |name: &str, devices: &[&str]| devices.iter().any(|device| device.eq_ignore_ascii_case(name));
+    let is_one_of = |name: &str, devices: &[&str]| {
+        devices
+            .iter()
+            .any(|device| device.eq_ignore_ascii_case(name))
+    };
     if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;
     }
-    let Some((numbered, number)) = stem.split_at_checked(3) else { return false };
+    let Some((numbered, number)) = stem.split_at_checked(3) else {
+        return false;
+    };
     let mut digits = number.chars();
     is_one_of(numbered, &["COM", "LPT"])
-        && matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+        && matches!(
+            (digits.next(), digits.next()),
+            (Some('0'..='9' | '¹' | '²' | '³'), None)
+        )
 }
 
 impl fmt::Display for HostPath {
@@ -259,8 +317,14 @@ mod tests {
 
     #[test]
     fn contract_09_paths_are_absolute_short_and_without_special_characters() {
-        for good in [r"C:\", r"c:\var\lib\kubelet", r"D:\a\", r"C:\pod~1\é\日本", r"C:\a.b\.c", r"C:\Program Files\x"]
-        {
+        for good in [
+            r"C:\",
+            r"c:\var\lib\kubelet",
+            r"D:\a\",
+            r"C:\pod~1\é\日本",
+            r"C:\a.b\.c",
+            r"C:\Program Files\x",
+        ] {
             assert!(HostPath::parse(good).is_ok(), "{good}");
         }
         let long = format!(r"C:\{}", "x".repeat(258));
@@ -299,7 +363,15 @@ mod tests {
 
     #[test]
     fn a_name_that_only_begins_like_a_device_name_is_accepted() {
-        for good in [r"C:\compute", r"C:\com", r"C:\LPT10", r"C:\comx", r"C:\x1", r"C:\abc1", r"C:\nulls\console"] {
+        for good in [
+            r"C:\compute",
+            r"C:\com",
+            r"C:\LPT10",
+            r"C:\comx",
+            r"C:\x1",
+            r"C:\abc1",
+            r"C:\nulls\console",
+        ] {
             assert!(HostPath::parse(good).is_ok(), "{good}");
         }
     }
@@ -313,7 +385,14 @@ mod tests {
 
     #[test]
     fn contract_09b_repeated_separators_and_dot_components_mean_nothing() {
-        for text in [r"C:\\a\b", r"C:\a\\b", r"C:\a\.\b", r"C:\.\a\\\.\b", r"C:\a\b\\", r"C:\a\b\."] {
+        for text in [
+            r"C:\\a\b",
+            r"C:\a\\b",
+            r"C:\a\.\b",
+            r"C:\.\a\\\.\b",
+            r"C:\a\b\\",
+            r"C:\a\b\.",
+        ] {
             assert_eq!(path(text).to_string(), r"C:\a\b", "{text}");
         }
         assert!(path(r"C:\\").is_drive_root() && path(r"C:\.").is_drive_root());
@@ -336,16 +415,32 @@ mod tests {
     fn contract_09_containment_is_by_component_and_without_case() {
         let root = path(r"C:\var\lib\kubelet");
         let below = |text: &str| path(text).below(&root).map(U16Str::to_string_lossy);
-        assert_eq!(below(r"c:\VAR\lib\Kubelet\pods\X").as_deref(), Some(r"pods\X"));
+        assert_eq!(
+            below(r"c:\VAR\lib\Kubelet\pods\X").as_deref(),
+            Some(r"pods\X")
+        );
         assert_eq!(below(r"C:\var\lib\kubelet").as_deref(), Some(""));
-        assert_eq!(path(r"C:\var\lib").below(&path(r"C:\")).map(U16Str::to_string_lossy).as_deref(), Some(r"var\lib"));
-        assert!(path(r"C:\").below(&path(r"C:\")).is_some_and(U16Str::is_empty));
+        assert_eq!(
+            path(r"C:\var\lib")
+                .below(&path(r"C:\"))
+                .map(U16Str::to_string_lossy)
+                .as_deref(),
+            Some(r"var\lib")
+        );
+        assert!(
+            path(r"C:\")
+                .below(&path(r"C:\"))
+                .is_some_and(U16Str::is_empty)
+        );
         assert!(path(r"C:\var\lib\kubelet-evil\x").below(&root).is_none());
         assert!(path(r"D:\var\lib\kubelet\x").below(&root).is_none());
         assert!(path(r"C:\var\lib").below(&root).is_none());
         // Unicode's upper case of these is that of other names: the dotless i becomes I, and the
         // sharp s SS.
-        for other in ["C:\\var\\l\u{131}b\\kubelet\\x", "C:\\var\\lib\\kubelet\u{df}\\x"] {
+        for other in [
+            "C:\\var\\l\u{131}b\\kubelet\\x",
+            "C:\\var\\lib\\kubelet\u{df}\\x",
+        ] {
             assert!(path(other).below(&root).is_none(), "{other}");
             assert_ne!(path(other).key(), path(r"C:\var\lib\kubelet\x").key());
         }
@@ -363,8 +458,16 @@ mod tests {
                 Some((above.into(), last.into()))
             );
         }
-        assert!(split_last(path(r"C:\").names()).is_none() && components(path(r"C:\").names()).next().is_none());
-        assert_eq!(components(path(r"C:\a\b").names()).map(text).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(
+            split_last(path(r"C:\").names()).is_none()
+                && components(path(r"C:\").names()).next().is_none()
+        );
+        assert_eq!(
+            components(path(r"C:\a\b").names())
+                .map(text)
+                .collect::<Vec<_>>(),
+            ["a", "b"]
+        );
     }
 
     #[test]

@@ -18,14 +18,20 @@ impl SmbServer {
     /// Parses a server by the rules of a remote path.
     pub fn parse(text: &str) -> OperationResult<Self> {
         if text.contains(':') {
-            let reason = format!("{} has a colon; write an IPv6 address as fd00--1.ipv6-literal.net", quoted(text));
+            let reason = format!(
+                "{} has a colon; write an IPv6 address as fd00--1.ipv6-literal.net",
+                quoted(text)
+            );
             return Err(OperationError::invalid(reason));
         }
         let name = lower_case(text);
         if is_mistyped_address(text)
             || !UncPath::parse(&format!(r"\\{text}\share")).is_ok_and(|path| path.server() == name)
         {
-            return Err(OperationError::invalid(format!("{} is not the name of an SMB server", quoted(text))));
+            return Err(OperationError::invalid(format!(
+                "{} is not the name of an SMB server",
+                quoted(text)
+            )));
         }
         Ok(Self { name })
     }
@@ -42,7 +48,9 @@ mod tests {
     use crate::types::UncPath;
 
     fn is_listed(server: &str, path: &str) -> bool {
-        SmbServer::parse(server).unwrap().is_that_of(&UncPath::parse(path).unwrap())
+        SmbServer::parse(server)
+            .unwrap()
+            .is_that_of(&UncPath::parse(path).unwrap())
     }
 
     #[test]
@@ -52,7 +60,10 @@ mod tests {
             ("Files.Example.com", "//files.example.COM/share/sub"),
             ("10.0.0.5", r"\\10.0.0.5\share"),
             ("files@8443", r"\\Files@8443\share"),
-            ("fd00--1.ipv6-literal.net", r"\\FD00--1.IPv6-Literal.Net\share"),
+            (
+                "fd00--1.ipv6-literal.net",
+                r"\\FD00--1.IPv6-Literal.Net\share",
+            ),
             ("N\u{e4}s", "\\\\n\u{c4}S\\share"),
         ] {
             assert!(is_listed(server, path), "{server} {path}");
@@ -70,7 +81,10 @@ mod tests {
             ("10.0.0.5", r"\\10.0.5\share"),
             ("10.0.0.5", r"\\167772165\share"),
             ("10.0.0.5", r"\\010.0.0.5\share"),
-            ("fd00--1.ipv6-literal.net", r"\\fd00-0--1.ipv6-literal.net\share"),
+            (
+                "fd00--1.ipv6-literal.net",
+                r"\\fd00-0--1.ipv6-literal.net\share",
+            ),
             ("k", "\\\\\u{212a}\\share"),
             ("share", r"\\files\share"),
         ] {
@@ -98,6 +112,9 @@ mod tests {
             assert!(SmbServer::parse(text).is_err(), "{text:?}");
         }
         let reason = SmbServer::parse("fd00::1").unwrap_err().to_string();
-        assert_eq!(reason, r#""fd00::1" has a colon; write an IPv6 address as fd00--1.ipv6-literal.net"#);
+        assert_eq!(
+            reason,
+            r#""fd00::1" has a colon; write an IPv6 address as fd00--1.ipv6-literal.net"#
+        );
     }
 }

@@ -22,12 +22,15 @@ impl UncPath {
     /// Parses a path that has at least a host and a share, separated by backslashes or forward
     /// slashes. Repeated separators and `.` components mean nothing, as to Windows.
     pub fn parse(text: &str) -> OperationResult<Self> {
-        let refused = |why: &str| OperationError::invalid(format!("the remote path {} {why}", quoted(text)));
+        let refused =
+            |why: &str| OperationError::invalid(format!("the remote path {} {why}", quoted(text)));
         if text.encode_utf16().count() > MAX_LENGTH {
             return Err(refused("is longer than 1024 characters"));
         }
         let path = text.replace('/', r"\");
-        let Some(rest) = path.strip_prefix(r"\\") else { return Err(refused(r"does not begin with \\")) };
+        let Some(rest) = path.strip_prefix(r"\\") else {
+            return Err(refused(r"does not begin with \\"));
+        };
         let mut parts: Vec<_> = rest.split('\\').filter(|part| !part.is_empty()).collect();
         let is_device = parts.first() == Some(&".");
         parts.retain(|part| is_device || *part != ".");
@@ -38,7 +41,8 @@ impl UncPath {
             if matches!(*part, "." | "..") {
                 return Err(refused(&format!("contains the component {}", quoted(part))));
             }
-            if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control) {
+            if part.contains(['"', ':', '?', '*', '|', '<', '>']) || part.contains(char::is_control)
+            {
                 return Err(refused(&format!(
                     "contains a character in {} that is not allowed in a name",
                     quoted(part)
@@ -52,10 +56,15 @@ impl UncPath {
         // To Windows, `\\;name\host\share` is `\\host\share`. No share has the character in its
         // name.
         if parts[..2].iter().any(|part| part.contains(';')) {
-            return Err(refused("has a semicolon in the name of the server or share"));
+            return Err(refused(
+                "has a semicolon in the name of the server or share",
+            ));
         }
         let share_length = 2 + parts[0].len() + 1 + parts[1].len();
-        Ok(Self { path: format!(r"\\{}", parts.join(r"\")), share_length })
+        Ok(Self {
+            path: format!(r"\\{}", parts.join(r"\")),
+            share_length,
+        })
     }
 
     /// Returns `\\host\share` in lower case: the name of the mapping.
@@ -66,12 +75,21 @@ impl UncPath {
     /// Returns the name or address of the server in lower case.
     pub fn server(&self) -> String {
         let share = self.share();
-        share.trim_start_matches('\\').split('\\').next().unwrap_or_default().to_owned()
+        share
+            .trim_start_matches('\\')
+            .split('\\')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Returns the path, or its share, as a directory in the namespace of the NT object manager.
     pub(crate) fn to_nt(&self, share_only: bool) -> NtPath {
-        let path = if share_only { &self.path[..self.share_length] } else { &self.path[..] };
+        let path = if share_only {
+            &self.path[..self.share_length]
+        } else {
+            &self.path[..]
+        };
         NtPath::from_win32(&U16String::from_str(&format!("{path}\\")))
     }
 
@@ -123,10 +141,18 @@ mod tests {
 
     #[test]
     fn the_print_name_of_a_link_is_the_path_as_the_driver_sent_it_with_a_final_backslash() {
-        for text in [r"\\Host\Share\Sub", r"\\Host\Share\Sub\", "//Host/Share/Sub/"] {
+        for text in [
+            r"\\Host\Share\Sub",
+            r"\\Host\Share\Sub\",
+            "//Host/Share/Sub/",
+        ] {
             let path = UncPath::parse(text).unwrap();
             assert_eq!(path.print_name().to_string_lossy(), r"\\Host\Share\Sub\");
-            assert_eq!(format!("{path:?}"), r"\\Host\Share\Sub", "Debug shows the path");
+            assert_eq!(
+                format!("{path:?}"),
+                r"\\Host\Share\Sub",
+                "Debug shows the path"
+            );
         }
     }
 
@@ -135,12 +161,23 @@ mod tests {
         for (text, shown, share) in [
             (r"\\Host\Share", r"\\Host\Share", r"\\host\share"),
             (r"\\host\share\", r"\\host\share", r"\\host\share"),
-            (r"\\\Host\\Share\.\Sub\\", r"\\Host\Share\Sub", r"\\host\share"),
+            (
+                r"\\\Host\\Share\.\Sub\\",
+                r"\\Host\Share\Sub",
+                r"\\host\share",
+            ),
             (r"\\Host\Share\a;b", r"\\Host\Share\a;b", r"\\host\share"),
-            ("//Host/Share/Sub/dir", r"\\Host\Share\Sub\dir", r"\\host\share"),
+            (
+                "//Host/Share/Sub/dir",
+                r"\\Host\Share\Sub\dir",
+                r"\\host\share",
+            ),
         ] {
             let path = UncPath::parse(text).unwrap();
-            assert_eq!((path.to_string().as_str(), path.share().as_str()), (shown, share));
+            assert_eq!(
+                (path.to_string().as_str(), path.share().as_str()),
+                (shown, share)
+            );
             assert_eq!(path.server(), "host");
         }
     }
@@ -157,7 +194,10 @@ mod tests {
             ("\u{1e9e}", "\u{df}"),
         ] {
             assert_eq!(share(&format!(r"\\H\{odd}X")), format!(r"\\h\{odd}x"));
-            assert_ne!(share(&format!(r"\\h\{odd}x")), share(&format!(r"\\h\{plain}x")));
+            assert_ne!(
+                share(&format!(r"\\h\{odd}x")),
+                share(&format!(r"\\h\{plain}x"))
+            );
         }
         assert_eq!(share("\\\\H\\\u{c9}\u{3a3}"), "\\\\h\\\u{e9}\u{3c3}");
     }

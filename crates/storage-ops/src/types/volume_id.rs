@@ -41,11 +41,17 @@ impl VolumeId {
 
     fn guid_in(text: &str, prefix: &str, suffix: &str) -> Option<Self> {
         let guid = text.strip_prefix(prefix)?.strip_suffix(suffix)?;
-        let guid = guid.get(..7).filter(|word| word.eq_ignore_ascii_case("volume{")).map(|_| &guid[7..])?;
+        let guid = guid
+            .get(..7)
+            .filter(|word| word.eq_ignore_ascii_case("volume{"))
+            .map(|_| &guid[7..])?;
         let guid = guid.strip_suffix('}')?;
         // Uuid also parses forms without hyphens and with further braces; the GUID in a volume name
         // has 36 characters.
-        (guid.len() == 36).then(|| Uuid::parse_str(guid).ok()).flatten().map(Self)
+        (guid.len() == 36)
+            .then(|| Uuid::parse_str(guid).ok())
+            .flatten()
+            .map(Self)
     }
 
     /// Returns the path of the volume as a device.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use faults::{Probed, Trace};
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, AllowedPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    Error, Executor, GetService, GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping,
-    RemoveTargetPortal, Secret, ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
+    AddTargetPortal, AllowedPortal, Authentication, Config, ConnectTarget, DisconnectTarget,
+    DiscoverTargetPortal, Error, Executor, GetService, GetTargetDisks, Iqn, Kind,
+    ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping, RemoveTargetPortal, Secret,
+    ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
 };
 
 use crate::setup::{GIB, map, mapped, node_on, refused};
@@ -59,11 +60,16 @@ fn service(name: &str) -> ServiceName {
 }
 
 fn start(name: &str) -> StartService {
-    StartService { name: service(name) }
+    StartService {
+        name: service(name),
+    }
 }
 
 fn stop(name: &str, force: bool) -> StopService {
-    StopService { name: service(name), force }
+    StopService {
+        name: service(name),
+        force,
+    }
 }
 
 fn portal(address: &str) -> TargetPortal {
@@ -72,25 +78,42 @@ fn portal(address: &str) -> TargetPortal {
 
 fn connect(portal: TargetPortal) -> ConnectTarget {
     let (iqn, authentication) = (Iqn::parse(TARGET).unwrap(), Authentication::None);
-    ConnectTarget { portal, iqn, authentication, username: String::new(), secret: Secret::new(String::new()) }
+    ConnectTarget {
+        portal,
+        iqn,
+        authentication,
+        username: String::new(),
+        secret: Secret::new(String::new()),
+    }
 }
 
 /// Checks that `operation` is refused by a sentence that ends with `reason`, on a thread of the
 /// caller and through an executor, before Windows is called or anything is locked.
 fn check_refusal<O: Operation>(config: &Config, operation: &O, reason: &str) {
     let (sim, trace) = (sim(), Arc::new(Trace::recording()));
-    let node = Node::new(Arc::new(Probed::new(sim.process(), Arc::clone(&trace))), config.clone());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), Arc::clone(&trace))),
+        config.clone(),
+    );
     let check = |error: &Error| {
         assert_eq!(error.kind(), Kind::PermissionDenied, "{error}");
-        assert!(error.to_string().starts_with("cannot ") && error.to_string().ends_with(reason), "{error}");
+        assert!(
+            error.to_string().starts_with("cannot ") && error.to_string().ends_with(reason),
+            "{error}"
+        );
         assert!(trace.take().is_empty(), "{error}");
     };
     check(&refused(&node, operation, Kind::PermissionDenied));
     let executor = Arc::new(Executor::new(Arc::new(node)));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let outcome = runtime.block_on(executor.run(operation.clone()));
     check(&outcome.expect_err("it is refused"));
-    assert_eq!((executor.running(), executor.node().locked_objects()), (0, 0));
+    assert_eq!(
+        (executor.running(), executor.node().locked_objects()),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -103,7 +126,15 @@ fn a_service_that_is_not_listed_is_neither_started_nor_stopped() {
     }
     let sim = sim();
     let node = Node::new(sim.process(), lists());
-    assert_eq!(node.run(&GetService { name: service("MSiSCSI") }).unwrap().state, 4, "reading is not restricted");
+    assert_eq!(
+        node.run(&GetService {
+            name: service("MSiSCSI")
+        })
+        .unwrap()
+        .state,
+        4,
+        "reading is not restricted"
+    );
     node.run(&start("BASE")).unwrap();
 }
 
@@ -112,12 +143,28 @@ fn a_listed_service_is_not_stopped_together_with_one_that_is_not() {
     let sim = sim();
     let node = Node::new(sim.process(), lists());
     let error = refused(&node, &stop("base", true), Kind::PermissionDenied);
-    assert!(error.to_string().ends_with("-services does not list the service other"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("-services does not list the service other"),
+        "{error}"
+    );
     for name in ["base", "other"] {
-        assert_eq!(node.run(&GetService { name: service(name) }).unwrap().state, 4, "{name} still runs");
+        assert_eq!(
+            node.run(&GetService {
+                name: service(name)
+            })
+            .unwrap()
+            .state,
+            4,
+            "{name} still runs"
+        );
     }
-    let both = Config::default().with(|c| c.services = Some(vec![service("base"), service("other")]));
-    Node::new(sim.process(), both).run(&stop("base", true)).unwrap();
+    let both =
+        Config::default().with(|c| c.services = Some(vec![service("base"), service("other")]));
+    Node::new(sim.process(), both)
+        .run(&stop("base", true))
+        .unwrap();
 }
 
 #[test]
@@ -127,10 +174,16 @@ fn a_share_of_a_server_that_is_not_listed_is_not_mapped_but_its_mapping_can_be_r
         check_refusal(&config, &map(r"\\OTHER\one", r"FILES\anna", "pw"), reason);
     }
     let sim = sim();
-    node_on(&sim).run(&map(r"\\other\one", r"FILES\anna", "pw")).unwrap();
+    node_on(&sim)
+        .run(&map(r"\\other\one", r"FILES\anna", "pw"))
+        .unwrap();
     let node = Node::new(sim.process(), lists());
-    node.run(&map(r"\\FILES\one\sub", r"FILES\anna", "pw")).unwrap();
-    node.run(&RemoveSmbGlobalMapping { remote: UncPath::parse(r"\\other\one").unwrap() }).unwrap();
+    node.run(&map(r"\\FILES\one\sub", r"FILES\anna", "pw"))
+        .unwrap();
+    node.run(&RemoveSmbGlobalMapping {
+        remote: UncPath::parse(r"\\other\one").unwrap(),
+    })
+    .unwrap();
     assert_eq!(mapped(&sim), [r"\\files\one"]);
 }
 
@@ -139,20 +192,63 @@ fn a_portal_that_is_not_listed_is_neither_contacted_nor_removed() {
     let (other, iqn) = (portal("10.0.0.6"), Iqn::parse(TARGET).unwrap());
     let reason = "csi-proxy's flag -iscsi-portals does not list the portal 10.0.0.6:3260";
     for config in [lists(), empty_lists()] {
-        check_refusal(&config, &AddTargetPortal { portal: other.clone() }, reason);
-        check_refusal(&config, &DiscoverTargetPortal { portal: other.clone() }, reason);
-        check_refusal(&config, &RemoveTargetPortal { portal: other.clone() }, reason);
+        check_refusal(
+            &config,
+            &AddTargetPortal {
+                portal: other.clone(),
+            },
+            reason,
+        );
+        check_refusal(
+            &config,
+            &DiscoverTargetPortal {
+                portal: other.clone(),
+            },
+            reason,
+        );
+        check_refusal(
+            &config,
+            &RemoveTargetPortal {
+                portal: other.clone(),
+            },
+            reason,
+        );
         check_refusal(&config, &connect(other.clone()), reason);
-        check_refusal(&config, &DisconnectTarget { portal: other.clone(), iqn: iqn.clone() }, reason);
+        check_refusal(
+            &config,
+            &DisconnectTarget {
+                portal: other.clone(),
+                iqn: iqn.clone(),
+            },
+            reason,
+        );
     }
     let sim = sim();
     let node = Node::new(sim.process(), lists());
     let portal = portal("10.0.0.5");
-    node.run(&AddTargetPortal { portal: portal.clone() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal.clone() }).unwrap();
+    node.run(&AddTargetPortal {
+        portal: portal.clone(),
+    })
+    .unwrap();
+    node.run(&DiscoverTargetPortal {
+        portal: portal.clone(),
+    })
+    .unwrap();
     node.run(&connect(portal.clone())).unwrap();
-    assert_eq!(node.run(&GetTargetDisks { portal: portal.clone(), iqn: iqn.clone() }).unwrap().len(), 1);
-    node.run(&DisconnectTarget { portal: portal.clone(), iqn }).unwrap();
+    assert_eq!(
+        node.run(&GetTargetDisks {
+            portal: portal.clone(),
+            iqn: iqn.clone()
+        })
+        .unwrap()
+        .len(),
+        1
+    );
+    node.run(&DisconnectTarget {
+        portal: portal.clone(),
+        iqn,
+    })
+    .unwrap();
     node.run(&RemoveTargetPortal { portal }).unwrap();
     assert!(node.run(&ListTargetPortals).unwrap().is_empty());
 }

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use faults::{Call, Fault, FaultAction, Layer, When};
 use os::{
-    Access, CallStatus, Handle, Instance, MethodCall, NtPath, Open, Os, OsError, OsResult, Returned, Time, Value, Wmi,
+    Access, CallStatus, Handle, Instance, MethodCall, NtPath, Open, Os, OsError, OsResult,
+    Returned, Time, Value, Wmi,
 };
 use os_sim::{Builder, Sim};
 use storage_ops::{FormatVolume, IsVolumeFormatted, Kind, Node};
 
 use crate::setup::{
-    GIB, NoProbe, PARTITION, layered, mount, node_on, ntfs, probed, refused, set_online, traced, volume_on,
+    GIB, NoProbe, PARTITION, layered, mount, node_on, ntfs, probed, refused, set_online, traced,
+    volume_on,
 };
 
 const ONLINE_CALL: &str = "wmi call MSFT_Partition.Online";
@@ -28,14 +30,17 @@ fn both(node: &Builder) -> [Sim; 2] {
 }
 
 fn is_online(sim: &Sim) -> bool {
-    sim.volume_on(1).is_some_and(|volume| volume.arrived && !volume.offline)
+    sim.volume_on(1)
+        .is_some_and(|volume| volume.arrived && !volume.offline)
 }
 
 #[test]
 fn contract_18_the_volume_of_a_new_partition_is_brought_online() {
-    for disk in
-        [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline().read_only(), os_sim::node().disk(GIB).gpt()]
-    {
+    for disk in [
+        os_sim::node().disk(GIB),
+        os_sim::node().disk(GIB).offline().read_only(),
+        os_sim::node().disk(GIB).gpt(),
+    ] {
         for sim in both(&disk.no_automount().dir(r"C:\var\lib\kubelet\v")) {
             let node = node_on(&sim);
             node.run(&PARTITION).unwrap();
@@ -59,7 +64,10 @@ fn contract_18_an_offline_volume_of_a_partitioned_disk_is_brought_online() {
             node.run(&PARTITION).unwrap();
             assert!(is_online(&sim));
             let volume = volume_on(&node, 1);
-            assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(file_system.is_some()));
+            assert_eq!(
+                node.run(&IsVolumeFormatted { volume }),
+                Ok(file_system.is_some())
+            );
             trace.take();
             let before = trace.counts();
             node.run(&PARTITION).unwrap();
@@ -70,12 +78,25 @@ fn contract_18_an_offline_volume_of_a_partitioned_disk_is_brought_online() {
 
 #[test]
 fn contract_18_the_volume_of_a_disk_that_comes_online_is_brought_online() {
-    for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().read_only()) {
+    for sim in both(
+        &os_sim::node()
+            .no_automount()
+            .disk(GIB)
+            .partitioned()
+            .formatted("NTFS")
+            .offline()
+            .read_only(),
+    ) {
         let node = node_on(&sim);
         node.run(&PARTITION).unwrap();
         node.run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim));
-        assert_eq!(node.run(&IsVolumeFormatted { volume: volume_on(&node, 1) }), Ok(true));
+        assert_eq!(
+            node.run(&IsVolumeFormatted {
+                volume: volume_on(&node, 1)
+            }),
+            Ok(true)
+        );
         node.run(&set_online(1, false)).unwrap();
         node.run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim), "again");
@@ -85,9 +106,20 @@ fn contract_18_the_volume_of_a_disk_that_comes_online_is_brought_online() {
 #[test]
 fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
     for code in [5, 31, 1117, 4711].map(OsError) {
-        for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
+        for sim in both(
+            &os_sim::node()
+                .no_automount()
+                .disk(GIB)
+                .partitioned()
+                .formatted("NTFS"),
+        ) {
             let reads = |call: &Call| call.primitive == "read";
-            probed(&sim, Fault::each(reads, When::Before, FaultAction::Fail(code))).run(&PARTITION).unwrap();
+            probed(
+                &sim,
+                Fault::each(reads, When::Before, FaultAction::Fail(code)),
+            )
+            .run(&PARTITION)
+            .unwrap();
             assert!(is_online(&sim), "{code:?}");
         }
     }
@@ -100,10 +132,20 @@ fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
 
 #[test]
 fn an_offline_volume_is_not_formatted() {
-    for sim in both(&os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS")) {
+    for sim in both(
+        &os_sim::node()
+            .no_automount()
+            .disk(GIB)
+            .partitioned()
+            .formatted("NTFS"),
+    ) {
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
-        let error = refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        let error = refused(
+            &node,
+            &IsVolumeFormatted { volume },
+            Kind::FailedPrecondition,
+        );
         assert_eq!(error.code(), Some(OsError::NOT_READY));
         node.run(&FormatVolume::new(volume)).unwrap_err();
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
@@ -114,7 +156,8 @@ fn an_offline_volume_is_not_formatted() {
 fn a_retry_brings_a_volume_online_if_the_process_ends_before() {
     for sim in both(&os_sim::node().no_automount().disk(GIB)) {
         let dies = |when| {
-            Fault::at(0, when, FaultAction::Die).among(|call| call.primitive == "wmi call MSFT_Disk.CreatePartition")
+            Fault::at(0, when, FaultAction::Die)
+                .among(|call| call.primitive == "wmi call MSFT_Disk.CreatePartition")
         };
         probed(&sim, dies(When::After)).run(&PARTITION).unwrap_err();
         node_on(&sim).run(&PARTITION).unwrap();
@@ -126,9 +169,17 @@ fn a_retry_brings_a_volume_online_if_the_process_ends_before() {
 struct Returns(&'static str, u32);
 
 impl Layer for Returns {
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         if call.method == self.0 {
-            return Ok(CallStatus::Done(Returned { code: self.1, ..Returned::default() }));
+            return Ok(CallStatus::Done(Returned {
+                code: self.1,
+                ..Returned::default()
+            }));
         }
         wmi.call(call, deadline)
     }
@@ -151,8 +202,16 @@ fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline()
         assert!(!is_online(&sim), "{code}");
         node_on(&sim).run(&PARTITION).unwrap();
         assert!(is_online(&sim), "{code}");
-        let sim = os_sim::node().no_automount().disk(GIB).partitioned().formatted("NTFS").offline().build();
-        let error = returning(&sim, "Online", code).run(&set_online(1, true)).unwrap_err();
+        let sim = os_sim::node()
+            .no_automount()
+            .disk(GIB)
+            .partitioned()
+            .formatted("NTFS")
+            .offline()
+            .build();
+        let error = returning(&sim, "Online", code)
+            .run(&set_online(1, true))
+            .unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
         node_on(&sim).run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim), "{code}");
@@ -188,7 +247,10 @@ impl Layer for DiskHandles {
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let handle = node.open(path, how)?;
         if path.to_string().contains("PhysicalDrive") {
-            self.open.lock().unwrap().insert(address(&*handle), how.access);
+            self.open
+                .lock()
+                .unwrap()
+                .insert(address(&*handle), how.access);
         }
         Ok(handle)
     }
@@ -197,9 +259,17 @@ impl Layer for DiskHandles {
         self.open.lock().unwrap().remove(&address(&*handle));
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         let open: Vec<_> = self.open.lock().unwrap().values().copied().collect();
-        self.at_calls.lock().unwrap().push((call.method.to_owned(), open));
+        self.at_calls
+            .lock()
+            .unwrap()
+            .push((call.method.to_owned(), open));
         wmi.call(call, deadline)
     }
 
@@ -220,16 +290,28 @@ impl Layer for DiskHandles {
 
 #[test]
 fn no_handle_with_rights_to_a_disk_is_open_while_the_provider_changes_it() {
-    let sim = os_sim::node().no_automount().disk(GIB).offline().read_only().build();
+    let sim = os_sim::node()
+        .no_automount()
+        .disk(GIB)
+        .offline()
+        .read_only()
+        .build();
     let layer = DiskHandles::default();
     let at_calls = Arc::clone(&layer.at_calls);
     let node = layered(&sim, layer);
     node.run(&PARTITION).unwrap();
     let at_calls = at_calls.lock().unwrap();
     for method in ["SetAttributes", "Online", "Initialize", "CreatePartition"] {
-        let open: Vec<_> = at_calls.iter().filter(|(called, _)| called == method).map(|(_, open)| open).collect();
+        let open: Vec<_> = at_calls
+            .iter()
+            .filter(|(called, _)| called == method)
+            .map(|(_, open)| open)
+            .collect();
         assert!(!open.is_empty(), "{method}");
-        assert!(open.iter().all(|open| **open == [Access::empty()]), "{method}: {open:?}");
+        assert!(
+            open.iter().all(|open| **open == [Access::empty()]),
+            "{method}: {open:?}"
+        );
     }
 }
 
@@ -237,10 +319,16 @@ fn no_handle_with_rights_to_a_disk_is_open_while_the_provider_changes_it() {
 struct ChangesCreated(fn(&mut Instance));
 
 impl Layer for ChangesCreated {
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         let mut status = wmi.call(call, deadline)?;
         if let CallStatus::Done(returned) = &mut status
-            && let Some(Value::Object(partition)) = returned.out.properties.get_mut("CreatedPartition")
+            && let Some(Value::Object(partition)) =
+                returned.out.properties.get_mut("CreatedPartition")
         {
             (self.0)(partition);
         }
@@ -251,7 +339,9 @@ impl Layer for ChangesCreated {
 #[test]
 fn a_new_partition_is_looked_up_unless_the_provider_has_returned_it() {
     fn set(partition: &mut Instance, property: &str, text: &str) {
-        partition.properties.insert(property.to_owned(), Value::Text(text.to_owned()));
+        partition
+            .properties
+            .insert(property.to_owned(), Value::Text(text.to_owned()));
     }
     let changes: [fn(&mut Instance); 4] = [
         |_| {},
@@ -264,7 +354,12 @@ fn a_new_partition_is_looked_up_unless_the_provider_has_returned_it() {
         let node = layered(&sim, ChangesCreated(change));
         node.run(&PARTITION).unwrap();
         let calls = node.wmi_calls();
-        let found = calls.iter().find(|count| (&*count.class, &*count.method) == ("MSFT_Partition", "query"));
-        assert_eq!((is_online(&sim), found.map_or(0, |count| count.calls)), (true, queries));
+        let found = calls
+            .iter()
+            .find(|count| (&*count.class, &*count.method) == ("MSFT_Partition", "query"));
+        assert_eq!(
+            (is_online(&sim), found.map_or(0, |count| count.calls)),
+            (true, queries)
+        );
     }
 }

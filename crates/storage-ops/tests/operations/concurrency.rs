@@ -9,9 +9,9 @@ use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, When};
 use os::OsError;
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, Error, Executor,
-    GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, Secret, ServiceName, StartService, StopService,
-    TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
+    Error, Executor, GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, Secret,
+    ServiceName, StartService, StopService, TargetPortal,
 };
 use tokio::task::JoinHandle;
 
@@ -35,19 +35,29 @@ pub(crate) fn spawn<O: storage_ops::Operation>(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_can_need_three_pools_one_after_the_other() {
     for (mounted, link) in [
-        (r"C:\var\lib\kubelet\plugins\v", r"C:\var\lib\kubelet\plugins\v\share"),
+        (
+            r"C:\var\lib\kubelet\plugins\v",
+            r"C:\var\lib\kubelet\plugins\v\share",
+        ),
         // Kubelet's directory on a volume of its own, and the link that an SMB driver creates below
         // it.
         (r"C:\k", r"C:\k\kubelet\plugins\share"),
     ] {
         let node = os_sim::node().smb_server("files").share("one").guest();
-        let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(mounted);
+        let node = node
+            .disk(GIB)
+            .partitioned()
+            .formatted("NTFS")
+            .mounted(mounted);
         let sim = node.symlink(link, r"\\files\one\").build();
         let (executor, _) = executor(&sim, &Gate::closed(|_| false));
         let alone = executor.node();
 
         let operation = is_link(link);
-        assert_eq!(executor.run(operation.clone()).await.unwrap(), alone.run(&operation).unwrap());
+        assert_eq!(
+            executor.run(operation.clone()).await.unwrap(),
+            alone.run(&operation).unwrap()
+        );
         let operation = mounted_at(link);
         assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
         let operation = closest(link);
@@ -58,7 +68,9 @@ async fn an_operation_can_need_three_pools_one_after_the_other() {
 #[tokio::test]
 async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread_of_it() {
     static OPENED: AtomicUsize = AtomicUsize::new(0);
-    let sim = os_sim::node().symlink(r"C:\var\lib\kubelet\plugins\share", r"\\files\one\").build();
+    let sim = os_sim::node()
+        .symlink(r"C:\var\lib\kubelet\plugins\share", r"\\files\one\")
+        .build();
     let gate = Gate::closed(|call| {
         let is_remote = call.object.contains("UNC");
         OPENED.fetch_add(usize::from(is_remote), Ordering::SeqCst);
@@ -69,7 +81,10 @@ async fn callers_that_cancel_while_they_wait_for_their_second_pool_use_no_thread
     let running: Vec<_> = (0..5).map(|_| ask()).collect();
     gate.reached_by(5).await;
     let waiting: Vec<_> = (0..300).map(|_| ask()).collect();
-    assert!(!ends(&waiting[0]).await, "the server has its share of the threads");
+    assert!(
+        !ends(&waiting[0]).await,
+        "the server has its share of the threads"
+    );
     for one in &waiting {
         one.abort();
     }
@@ -104,7 +119,8 @@ fn a_request_on_a_runtime_that_shuts_down_returns() {
         let _in_runtime = handle.enter();
         let mut run = std::pin::pin!(executor.run(Rescan));
         loop {
-            if let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            if let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            {
                 return sender.send(result.is_err());
             }
             std::thread::yield_now();
@@ -117,7 +133,9 @@ fn a_request_on_a_runtime_that_shuts_down_returns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_locked_while_its_parent_is_emptied() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\p").build();
-    let gate = Gate::closed_after(|call, outcome| call.primitive == "list" && matches!(outcome, Outcome::Failed(_)));
+    let gate = Gate::closed_after(|call, outcome| {
+        call.primitive == "list" && matches!(outcome, Outcome::Failed(_))
+    });
     let executor = behind(&gate, &sim);
     let empty = || spawn(&executor, contents(r"\plugins\p"));
     let first = empty();
@@ -129,42 +147,95 @@ async fn a_directory_is_locked_while_its_parent_is_emptied() {
     child.await.unwrap().unwrap();
     empty().await.unwrap().unwrap();
     let exists = executor.run(exists(r"\plugins\p\c")).await.unwrap();
-    assert!(!exists, "a request to empty the directory that is made later removes it");
+    assert!(
+        !exists,
+        "a request to empty the directory that is made later removes it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_is_locked_for_requests_through_all_portals() {
     const TARGET: &str = "iqn.2001-04.com.example:t";
-    let sim = os_sim::node().iscsi_portal("10.0.0.1", 3260).target(TARGET).lun(GIB).build();
-    let gate = Gate::closed_after(|call, _| call.is_wmi() && call.object.contains("MSFT_iSCSISessionToDisk"));
+    let sim = os_sim::node()
+        .iscsi_portal("10.0.0.1", 3260)
+        .target(TARGET)
+        .lun(GIB)
+        .build();
+    let gate = Gate::closed_after(|call, _| {
+        call.is_wmi() && call.object.contains("MSFT_iSCSISessionToDisk")
+    });
     let executor = behind(&gate, &sim);
     let portal = TargetPortal::parse("10.0.0.1", 0).unwrap();
     let iqn = Iqn::parse(TARGET).unwrap();
-    executor.run(AddTargetPortal { portal: portal.clone() }).await.unwrap();
-    executor.run(DiscoverTargetPortal { portal: portal.clone() }).await.unwrap();
+    executor
+        .run(AddTargetPortal {
+            portal: portal.clone(),
+        })
+        .await
+        .unwrap();
+    executor
+        .run(DiscoverTargetPortal {
+            portal: portal.clone(),
+        })
+        .await
+        .unwrap();
     let connect = || {
-        let (authentication, username, secret) = (Authentication::None, String::new(), Secret::new(String::new()));
-        spawn(&executor, ConnectTarget { portal: portal.clone(), iqn: iqn.clone(), authentication, username, secret })
+        let (authentication, username, secret) = (
+            Authentication::None,
+            String::new(),
+            Secret::new(String::new()),
+        );
+        spawn(
+            &executor,
+            ConnectTarget {
+                portal: portal.clone(),
+                iqn: iqn.clone(),
+                authentication,
+                username,
+                secret,
+            },
+        )
     };
     let first = connect();
     gate.reached_by(1).await;
     // A name may be that of the same portal.
     let other = TargetPortal::parse("storage.test", 0).unwrap();
-    let disconnect = spawn(&executor, DisconnectTarget { portal: other, iqn: iqn.clone() });
+    let disconnect = spawn(
+        &executor,
+        DisconnectTarget {
+            portal: other,
+            iqn: iqn.clone(),
+        },
+    );
     assert!(!ends(&disconnect).await, "the target is locked");
     gate.open();
     first.await.unwrap().unwrap();
     disconnect.await.unwrap().unwrap();
     connect().await.unwrap().unwrap();
-    let disks = executor.run(GetTargetDisks { portal: portal.clone(), iqn: iqn.clone() }).await.unwrap();
-    assert_eq!(disks.len(), 1, "the request that is made later connects again");
+    let disks = executor
+        .run(GetTargetDisks {
+            portal: portal.clone(),
+            iqn: iqn.clone(),
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        disks.len(),
+        1,
+        "the request that is made later connects again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     let sim = os_sim::node();
-    let sim = sim.service("base", "Base").running().service("dependent", "Dependent").depends_on("base").build();
+    let sim = sim
+        .service("base", "Base")
+        .running()
+        .service("dependent", "Dependent")
+        .depends_on("base")
+        .build();
     // The start has seen the service run, and has not returned yet.
     let gate = Gate::closed_after(|call, _| {
         STARTED.fetch_or(call.primitive.contains("start"), Ordering::SeqCst);
@@ -172,9 +243,20 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
     });
     let executor = behind(&gate, &sim);
     let name = |name: &str| ServiceName::parse(name).unwrap();
-    let start = spawn(&executor, StartService { name: name("dependent") });
+    let start = spawn(
+        &executor,
+        StartService {
+            name: name("dependent"),
+        },
+    );
     gate.reached_by(1).await;
-    let stop = spawn(&executor, StopService { name: name("base"), force: true });
+    let stop = spawn(
+        &executor,
+        StopService {
+            name: name("base"),
+            force: true,
+        },
+    );
     assert!(!ends(&stop).await, "the dependent service is locked");
     gate.open();
     start.await.unwrap().unwrap();
@@ -183,18 +265,31 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool() {
-    let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .offline()
+        .read_only()
+        .build();
     let gate = Gate::closed(|call| call.primitive == "wmi query");
     let fault = Fault::at(1, When::Before, FaultAction::Fail(OsError::GEN_FAILURE))
         .among(|call| call.primitive == "control DISK_SET_DISK_ATTRIBUTES");
     let probes: Vec<Arc<dyn Probe>> = vec![gate.probe(), Arc::new(fault)];
-    let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
+    let node = Node::new(
+        Arc::new(Probed::new(sim.process(), probes)),
+        Config::default(),
+    );
     let executor = Arc::new(Executor::new(Arc::new(node)));
     // The client has its share of the threads for WMI, and more of its operations wait.
-    let queries: Vec<_> = (0..20).map(|_| spawn_for(&executor, 1, ListDiskLocations)).collect();
+    let queries: Vec<_> = (0..20)
+        .map(|_| spawn_for(&executor, 1, ListDiskLocations))
+        .collect();
     gate.reached_by(9).await;
     assert!(!ends(&queries[19]).await);
-    spawn_for(&executor, 1, set_online(1, true)).await.unwrap().unwrap();
+    spawn_for(&executor, 1, set_online(1, true))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(!sim.disk(1).unwrap().offline);
     assert!(!ends(&queries[19]).await);
 }
@@ -204,7 +299,9 @@ async fn reads_of_local_files_that_hang_delay_nothing_else() {
     let sim = os_sim::node().build();
     let gate = Gate::closed(|call| call.object.contains("hung"));
     let (executor, _) = executor(&sim, &gate);
-    let hung: Vec<_> = (0..10).map(|_| spawn(&executor, exists(r"\pods\hung"))).collect();
+    let hung: Vec<_> = (0..10)
+        .map(|_| spawn(&executor, exists(r"\pods\hung")))
+        .collect();
     gate.reached_by(10).await;
     for _ in 0..1000 {
         assert!(spawn(&executor, exists(r"\pods")).await.unwrap().unwrap());
@@ -236,25 +333,49 @@ async fn a_path_that_leads_to_a_server_is_not_followed_on_the_thread_that_polls(
         .guest()
         .symlink(&kubelet(r"plugins\share"), r"\\files\one\")
         .symlink(&kubelet("local"), &kubelet("plugins"))
-        .symlink(&kubelet(r"pods\below"), &kubelet(r"plugins\share\directory"))
+        .symlink(
+            &kubelet(r"pods\below"),
+            &kubelet(r"plugins\share\directory"),
+        )
         .symlink(&kubelet(r"plugins\relative"), "share")
         .symlink(&kubelet(r"pods\loop"), &kubelet(r"pods\loop\loop"))
         .build();
-    for name in
-        [r"local\share\x", r"pods\below", r"pods\below\x", r"plugins\relative", r"plugins\relative\x", r"pods\loop"]
-    {
+    for name in [
+        r"local\share\x",
+        r"pods\below",
+        r"pods\below\x",
+        r"plugins\relative",
+        r"plugins\relative\x",
+        r"pods\loop",
+    ] {
         let opens = Arc::new(OpensOf(std::thread::current().id(), Mutex::default()));
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&opens) as Arc<dyn Probe>];
-        let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default());
+        let node = Node::new(
+            Arc::new(Probed::new(sim.process(), probes)),
+            Config::default(),
+        );
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let target = path(&kubelet(name));
-        let _ = executor.run(IsSymlink { path: target.clone() }).await;
+        let _ = executor
+            .run(IsSymlink {
+                path: target.clone(),
+            })
+            .await;
         let opens = std::mem::take(&mut *opens.1.lock().unwrap());
         assert!(!opens.is_empty(), "the read begins on this thread");
         let through = [r"share\", r"below\", r"relative\", r"\unc\"];
-        let led: Vec<_> = opens.iter().filter(|object| through.iter().any(|part| object.contains(part))).collect();
+        let led: Vec<_> = opens
+            .iter()
+            .filter(|object| through.iter().any(|part| object.contains(part)))
+            .collect();
         assert!(led.is_empty(), "{name}: {led:?}");
-        let relative = opens.iter().filter(|object| object.ends_with(r"\relative")).count();
-        assert!(relative <= 1, "{name}: the link is opened, but not followed");
+        let relative = opens
+            .iter()
+            .filter(|object| object.ends_with(r"\relative"))
+            .count();
+        assert!(
+            relative <= 1,
+            "{name}: the link is opened, but not followed"
+        );
     }
 }

@@ -6,15 +6,15 @@ use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, Partitio
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind,
-    ListDiskIds, Rescan,
+    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, Kind, ListDiskIds, Rescan,
 };
 
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, layered, node_on, ntfs, probed, refused, resize,
-    set_online, traced, volume_on, volumes_of,
+    GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, layered, node_on, ntfs, probed,
+    refused, resize, set_online, traced, volume_on, volumes_of,
 };
 
 const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
@@ -28,7 +28,11 @@ fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recogni
         let sim = os_sim::node().disk(GIB).partitioned().build();
         let node = probed(&sim, failing(RECOGNITION, code));
         let volume = volume_on(&node, 1);
-        assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false), "{code:?}");
+        assert_eq!(
+            node.run(&IsVolumeFormatted { volume }),
+            Ok(false),
+            "{code:?}"
+        );
         node.run(&FormatVolume::new(volume)).unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     }
@@ -38,7 +42,13 @@ fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recogni
 struct Recognizing(&'static [u8]);
 
 impl Layer for Recognizing {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         if code != ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION {
             return handle.control(code, input, output);
         }
@@ -64,10 +74,17 @@ fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
         let volume = volume_on(&node_on(&sim), 1);
         let node = layered(&sim, Recognizing(answer));
         let is_formatted = node.run(&IsVolumeFormatted { volume });
-        assert_eq!(is_formatted.map_err(drop), expected, "{file_system:?} {answer:?}");
+        assert_eq!(
+            is_formatted.map_err(drop),
+            expected,
+            "{file_system:?} {answer:?}"
+        );
         let formatted = node.run(&FormatVolume::new(volume)).map_err(drop);
         assert_eq!(formatted, expected.map(drop), "{file_system:?} {answer:?}");
-        assert_eq!(sim.volume_on(1).unwrap().formats, u32::from(expected.is_ok()));
+        assert_eq!(
+            sim.volume_on(1).unwrap().formats,
+            u32::from(expected.is_ok())
+        );
     }
 }
 
@@ -88,7 +105,11 @@ impl Layer for Nameless {
     }
 
     fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        if class == FsInfo::Attribute { Err(self.code) } else { handle.query_fs(class, output) }
+        if class == FsInfo::Attribute {
+            Err(self.code)
+        } else {
+            handle.query_fs(class, output)
+        }
     }
 }
 
@@ -100,7 +121,12 @@ fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_canno
         node.run(&IsVolumeFormatted { volume })
     };
     let blank = os_sim::node().disk(GIB).partitioned().build();
-    let ext4 = os_sim::node().disk(GIB).partitioned().formatted("ext4").unmountable().build();
+    let ext4 = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("ext4")
+        .unmountable()
+        .build();
     let ntfs = ntfs().build();
     for code in [1, 50, 87].map(OsError) {
         assert_eq!(run(&blank, code, None), Ok(false), "{code:?}");
@@ -108,7 +134,11 @@ fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_canno
         // The storage provider knows the file system.
         assert_eq!(run(&ntfs, code, None), Ok(true), "{code:?}");
         for root in [2, 5, 21, 1117, 4711, 0x8031_0000].map(OsError) {
-            assert_eq!(run(&blank, code, Some(root)).unwrap_err().code(), Some(code), "{root:?}");
+            assert_eq!(
+                run(&blank, code, Some(root)).unwrap_err().code(),
+                Some(code),
+                "{root:?}"
+            );
         }
     }
     // These codes say something about the volume.
@@ -120,7 +150,24 @@ fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_canno
 #[test]
 fn a_volume_that_cannot_be_read_is_not_formatted() {
     for primitive in [RECOGNITION, "read", "query_fs Attribute"] {
-        for code in [5, 21, 23, 30, 31, 32, 55, 121, 433, 1117, 1167, 1392, 1393, 0x8031_0000].map(OsError) {
+        for code in [
+            5,
+            21,
+            23,
+            30,
+            31,
+            32,
+            55,
+            121,
+            433,
+            1117,
+            1167,
+            1392,
+            1393,
+            0x8031_0000,
+        ]
+        .map(OsError)
+        {
             let sim = os_sim::node().disk(GIB).partitioned().build();
             let volume = volume_on(&node_on(&sim), 1);
             let node = probed(&sim, failing(primitive, code));
@@ -135,10 +182,19 @@ fn a_volume_that_cannot_be_read_is_not_formatted() {
 #[test]
 fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() {
     for code in [1, 87, 1005].map(OsError) {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted("FutureFS").unmountable().build();
+        let sim = os_sim::node()
+            .disk(GIB)
+            .partitioned()
+            .formatted("FutureFS")
+            .unmountable()
+            .build();
         let volume = volume_on(&node_on(&sim), 1);
         let node = probed(&sim, failing(RECOGNITION, code));
-        refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        refused(
+            &node,
+            &IsVolumeFormatted { volume },
+            Kind::FailedPrecondition,
+        );
         refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
     }
@@ -161,10 +217,16 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
         ("Linux RAID 0.90", 4096, GIB + 12 * 4096),
     ] {
         for offline in [false, true] {
-            let disk = os_sim::node().disk(size).sector_size(sector).formatted(name);
+            let disk = os_sim::node()
+                .disk(size)
+                .sector_size(sector)
+                .formatted(name);
             let sim = if offline { disk.offline() } else { disk }.build();
             let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("does not overwrite"), "{name}: {error}");
+            assert!(
+                error.to_string().contains("does not overwrite"),
+                "{name}: {error}"
+            );
             assert_eq!(sim.disk(1).unwrap().layout, "raw", "{name}");
         }
     }
@@ -175,7 +237,11 @@ struct Ends(OsError);
 
 impl Layer for Ends {
     fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        if offset >= GIB { Err(self.0) } else { handle.read(offset, output) }
+        if offset >= GIB {
+            Err(self.0)
+        } else {
+            handle.read(offset, output)
+        }
     }
 }
 
@@ -185,21 +251,30 @@ fn a_disk_whose_last_sectors_cannot_be_read_is_not_initialized() {
         let sim = os_sim::node().disk(2 * GIB).build();
         let node = layered(&sim, Ends(code));
         let error = node.run(&PARTITION).unwrap_err();
-        assert_eq!((error.code(), sim.disk(1).unwrap().layout), (Some(code), "raw"));
+        assert_eq!(
+            (error.code(), sim.disk(1).unwrap().layout),
+            (Some(code), "raw")
+        );
     }
 }
 
 #[test]
 fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() {
     let run = |sim: &Sim| {
-        let [length, geometry] = ["control DISK_GET_LENGTH_INFO", "control DISK_GET_DRIVE_GEOMETRY_EX"]
-            .map(|primitive| failing(primitive, OsError::NOT_SUPPORTED));
+        let [length, geometry] = [
+            "control DISK_GET_LENGTH_INFO",
+            "control DISK_GET_DRIVE_GEOMETRY_EX",
+        ]
+        .map(|primitive| failing(primitive, OsError::NOT_SUPPORTED));
         probed(sim, both(length, geometry)).run(&PARTITION)
     };
     let sim = os_sim::node().disk(GIB).build();
     run(&sim).unwrap();
     assert_eq!(sim.disk(1).unwrap().layout, "gpt");
-    let sim = os_sim::node().disk(GIB).formatted("backup GPT of 512-byte sectors").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .formatted("backup GPT of 512-byte sectors")
+        .build();
     run(&sim).unwrap_err();
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
@@ -207,7 +282,11 @@ fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() 
 #[test]
 fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
     let sim = os_sim::node().disk(GIB).build();
-    let error = refused(&probed(&sim, failing("read", OsError::IO_DEVICE)), &PARTITION, Kind::FailedPrecondition);
+    let error = refused(
+        &probed(&sim, failing("read", OsError::IO_DEVICE)),
+        &PARTITION,
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
@@ -215,7 +294,9 @@ fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
 /// Fails reading the partition table of disk 1 while it is offline.
 fn unreadable_while_offline(sim: &Sim) -> Fault {
     let seen = sim.clone();
-    let fails = move |call: &Call| call.primitive == LAYOUT && seen.disk(1).is_some_and(|disk| disk.offline);
+    let fails = move |call: &Call| {
+        call.primitive == LAYOUT && seen.disk(1).is_some_and(|disk| disk.offline)
+    };
     Fault::each(fails, When::Before, FaultAction::Fail(OsError::NOT_READY))
 }
 
@@ -239,7 +320,9 @@ fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitione
 #[test]
 fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
     let sim = ntfs().offline().build();
-    probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE)).run(&PARTITION).unwrap();
+    probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE))
+        .run(&PARTITION)
+        .unwrap();
     assert!(sim.disk(1).unwrap().offline);
 }
 
@@ -248,15 +331,26 @@ fn a_storage_port_is_scanned_again_after_an_error() {
     let sim = os_sim::node().build();
     sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
     refused(&node_on(&sim), &GetDiskStats { disk: ONE }, Kind::NotFound);
-    probed(&sim, failing_once("reenumerate", OsError::GEN_FAILURE)).run(&Rescan).unwrap();
+    probed(&sim, failing_once("reenumerate", OsError::GEN_FAILURE))
+        .run(&Rescan)
+        .unwrap();
     assert_eq!(node_on(&sim).run(&GetDiskStats { disk: ONE }), Ok(GIB));
 }
 
 #[test]
 fn a_name_that_is_not_found_while_a_disk_is_removed_is_reported_with_the_code_of_the_removal() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .page83_ascii("Google  pvc-x")
+        .build();
     let node = probed(&sim, failing(PROPERTY, OsError::DEVICE_NOT_CONNECTED));
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
+    let error = refused(
+        &node,
+        &GetDiskNumberByName {
+            name: "pvc-x".into(),
+        },
+        Kind::NotFound,
+    );
     assert_eq!(error.code(), Some(OsError::DEVICE_NOT_CONNECTED), "{error}");
 }
 
@@ -266,10 +360,15 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
     let volume = volume_on(&node_on(&sim), 1);
     let node = probed(&sim, failing("open", OsError::NOT_READY));
     assert_eq!(node.run(&GetDiskState { disk: ONE }), Ok(true));
-    for error in
-        [node.run(&IsVolumeFormatted { volume }).unwrap_err(), node.run(&GetVolumeStats { volume }).unwrap_err()]
-    {
-        assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::NOT_READY)), "{error}");
+    for error in [
+        node.run(&IsVolumeFormatted { volume }).unwrap_err(),
+        node.run(&GetVolumeStats { volume }).unwrap_err(),
+    ] {
+        assert_eq!(
+            (error.kind(), error.code()),
+            (Kind::FailedPrecondition, Some(OsError::NOT_READY)),
+            "{error}"
+        );
     }
 }
 
@@ -282,7 +381,10 @@ fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
     // Without the query of the length the size is known only after the update.
     sim.grow_disk(1, 3 * GIB);
-    let node = probed(&sim, failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED));
+    let node = probed(
+        &sim,
+        failing("control DISK_GET_LENGTH_INFO", OsError::NOT_SUPPORTED),
+    );
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 3 * GIB);
 }
 
@@ -306,15 +408,28 @@ fn the_attributes_of_a_disk_are_set_with_the_other_version_if_one_is_refused() {
 
 #[test]
 fn a_disk_is_listed_with_the_identifier_that_can_be_read() {
-    let sim = || os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").serial("vol0abc").build();
+    let sim = || {
+        os_sim::node()
+            .disk(GIB)
+            .page83_ascii("Google  pvc-x")
+            .serial("vol0abc")
+            .build()
+    };
     let node = sim();
     // The queries for disk 0 come first, and for each disk that of page 83 first.
     for (call, page83, serial) in [(2, "", "vol0abc"), (3, "Google  pvc-x", "")] {
         let failing = Fault::at(call, When::Before, FaultAction::Fail(OsError::IO_DEVICE));
-        let ids = probed(&node, failing.among(|call| call.primitive == PROPERTY)).run(&ListDiskIds).unwrap();
-        assert_eq!((ids[&ONE].page83.as_str(), ids[&ONE].serial.as_str()), (page83, serial));
+        let ids = probed(&node, failing.among(|call| call.primitive == PROPERTY))
+            .run(&ListDiskIds)
+            .unwrap();
+        assert_eq!(
+            (ids[&ONE].page83.as_str(), ids[&ONE].serial.as_str()),
+            (page83, serial)
+        );
     }
-    let ids = probed(&sim(), failing(PROPERTY, OsError::IO_DEVICE)).run(&ListDiskIds).unwrap();
+    let ids = probed(&sim(), failing(PROPERTY, OsError::IO_DEVICE))
+        .run(&ListDiskIds)
+        .unwrap();
     assert!(ids.is_empty(), "{ids:?}");
 }
 
@@ -336,16 +451,29 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
             Some(code) => traced(&sim, failing("flush", code)),
         };
         node.run(&offline).unwrap();
-        let calls: Vec<_> = trace.take().into_iter().map(|record| record.call.primitive).collect();
-        let position = |primitive: &str| calls.iter().position(|call| *call == *primitive).expect("the call was made");
+        let calls: Vec<_> = trace
+            .take()
+            .into_iter()
+            .map(|record| record.call.primitive)
+            .collect();
+        let position = |primitive: &str| {
+            calls
+                .iter()
+                .position(|call| *call == *primitive)
+                .expect("the call was made")
+        };
         assert!(position("flush") < position(SET), "{calls:?}");
         assert!(sim.disk(1).unwrap().offline);
     }
     let sim = ntfs().build();
     let (node, trace) = traced(&sim, failing_once("flush", OsError::IO_DEVICE));
     node.run(&set_online(1, false)).unwrap();
-    let flushed = |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
-    assert!(trace.take().iter().any(flushed), "the flush is repeated after an error");
+    let flushed =
+        |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
+    assert!(
+        trace.take().iter().any(flushed),
+        "the flush is repeated after an error"
+    );
 }
 
 #[test]
@@ -368,7 +496,13 @@ fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
 struct NotReadWhileOffline(u8);
 
 impl Layer for NotReadWhileOffline {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         const RAW: u8 = 2;
         let length = handle.control(code, input, output)?;
         if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX {
@@ -405,7 +539,12 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
     let sim = os_sim::node().disk(GIB).offline().build();
     let error = refused(&node(&sim, MBR), &PARTITION, Kind::FailedPrecondition);
-    assert!(error.to_string().contains("MBR partition table without partitions"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("MBR partition table without partitions"),
+        "{error}"
+    );
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
 
@@ -421,8 +560,14 @@ fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() 
     }
     // A disk that is removed meanwhile is not found.
     let sim = os_sim::node().disk(GIB).offline().build();
-    let node = probed(&sim, failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE));
-    assert_eq!(node.run(&set_online(1, true)).unwrap_err().kind(), Kind::NotFound);
+    let node = probed(
+        &sim,
+        failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE),
+    );
+    assert_eq!(
+        node.run(&set_online(1, true)).unwrap_err().kind(),
+        Kind::NotFound
+    );
 }
 
 /// A disk without a partition table that answers as one with an MBR without partitions.
@@ -433,11 +578,26 @@ struct BlankMbr {
 }
 
 impl Layer for BlankMbr {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         let filled = handle.control(code, input, output)?;
-        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX && output[..4] == PartitionStyle::RAW.0.to_le_bytes() {
-            let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
-            let head = DriveLayout { style: PartitionStyle::MBR.0, partition_count: 4, ..DriveLayout::new_zeroed() };
+        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX
+            && output[..4] == PartitionStyle::RAW.0.to_le_bytes()
+        {
+            let empty = PartitionEntry {
+                style: PartitionStyle::MBR.0,
+                ..PartitionEntry::new_zeroed()
+            };
+            let head = DriveLayout {
+                style: PartitionStyle::MBR.0,
+                partition_count: 4,
+                ..DriveLayout::new_zeroed()
+            };
             let answer = [head.as_bytes(), [empty; 4].as_bytes()].concat();
             output[..answer.len()].copy_from_slice(&answer);
             output[8..12].copy_from_slice(&self.signature.to_le_bytes());
@@ -458,17 +618,54 @@ impl Layer for BlankMbr {
 #[test]
 fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table() {
     let node = |sim: &Sim, layer| layered(sim, layer);
-    for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline().read_only()] {
+    for disk in [
+        os_sim::node().disk(GIB),
+        os_sim::node().disk(GIB).offline().read_only(),
+    ] {
         let sim = disk.build();
-        let node = node(&sim, BlankMbr { signature: 0, byte: 0 });
+        let node = node(
+            &sim,
+            BlankMbr {
+                signature: 0,
+                byte: 0,
+            },
+        );
         node.run(&PARTITION).unwrap();
         node.run(&FormatVolume::new(volume_on(&node, 1))).unwrap();
     }
     for (what, disk, layer) in [
-        ("a signature", os_sim::node().disk(GIB), BlankMbr { signature: 1, byte: 0 }),
-        ("content", os_sim::node().disk(GIB), BlankMbr { signature: 0, byte: 1 }),
-        ("a file system", os_sim::node().disk(GIB).formatted("ext4"), BlankMbr { signature: 0, byte: 0 }),
-        ("a file system farther on", os_sim::node().disk(GIB).formatted("btrfs"), BlankMbr { signature: 0, byte: 0 }),
+        (
+            "a signature",
+            os_sim::node().disk(GIB),
+            BlankMbr {
+                signature: 1,
+                byte: 0,
+            },
+        ),
+        (
+            "content",
+            os_sim::node().disk(GIB),
+            BlankMbr {
+                signature: 0,
+                byte: 1,
+            },
+        ),
+        (
+            "a file system",
+            os_sim::node().disk(GIB).formatted("ext4"),
+            BlankMbr {
+                signature: 0,
+                byte: 0,
+            },
+        ),
+        (
+            "a file system farther on",
+            os_sim::node().disk(GIB).formatted("btrfs"),
+            BlankMbr {
+                signature: 0,
+                byte: 0,
+            },
+        ),
     ] {
         let sim = disk.build();
         let before = sim.snapshot();
@@ -482,8 +679,18 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
     /// A provider that reports an MBR.
     struct Mbr;
     impl Layer for Mbr {
-        fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-            BlankMbr { signature: 0, byte: 0 }.control(handle, code, input, output)
+        fn control(
+            &self,
+            handle: &dyn Handle,
+            code: ControlCode,
+            input: &[u8],
+            output: &mut [u8],
+        ) -> OsResult<usize> {
+            BlankMbr {
+                signature: 0,
+                byte: 0,
+            }
+            .control(handle, code, input, output)
         }
 
         fn wmi_query(
@@ -494,8 +701,12 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
             deadline: os::Time,
         ) -> OsResult<Vec<os::Instance>> {
             let mut found = wmi.query(namespace, wql, deadline)?;
-            for disk in found.iter_mut().filter(|disk| disk.u32("PartitionStyle").is_some()) {
-                disk.properties.insert("PartitionStyle".into(), os::Value::U32(1));
+            for disk in found
+                .iter_mut()
+                .filter(|disk| disk.u32("PartitionStyle").is_some())
+            {
+                disk.properties
+                    .insert("PartitionStyle".into(), os::Value::U32(1));
             }
             Ok(found)
         }

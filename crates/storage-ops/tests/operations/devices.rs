@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use crate::automount::returning;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, node_on, ntfs, probed, refused, set_online, traced,
-    volume_on,
+    GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, node_on, ntfs, probed, refused,
+    set_online, traced, volume_on,
 };
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
 use os::{Access, MethodCall, Namespace, NtPath, Open, Options, Os, OsError};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind, Rescan,
+    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, Kind, Rescan,
 };
 
 /// `FSCTL_LOCK_VOLUME`.
@@ -29,7 +30,12 @@ fn contract_20a_the_device_sets_only_the_attributes_that_differ_and_online_means
     let disk = || os_sim::node().disk(GIB).partitioned();
     for (name, sim, online, changes) in [
         ("offline", disk().offline().build(), true, 1),
-        ("offline and read-only", disk().offline().read_only().build(), true, 2),
+        (
+            "offline and read-only",
+            disk().offline().read_only().build(),
+            true,
+            2,
+        ),
         ("read-only", disk().read_only().build(), true, 2),
         ("online", disk().build(), true, 0),
         ("to be taken offline", disk().build(), false, 1),
@@ -37,19 +43,35 @@ fn contract_20a_the_device_sets_only_the_attributes_that_differ_and_online_means
     ] {
         let (node, trace) = traced(&sim, NoProbe);
         node.run(&set_online(1, online)).unwrap();
-        assert_eq!((trace.counts().of(SET), trace.counts().wmi), (changes, 0), "{name}");
+        assert_eq!(
+            (trace.counts().of(SET), trace.counts().wmi),
+            (changes, 0),
+            "{name}"
+        );
         let disk = sim.disk(1).unwrap();
-        assert_eq!((disk.offline, online && disk.read_only), (!online, false), "{name}");
+        assert_eq!(
+            (disk.offline, online && disk.read_only),
+            (!online, false),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_disk_is_writable_before_it_comes_online() {
-    let sim = os_sim::node().disk(GIB).partitioned().offline().read_only().build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .offline()
+        .read_only()
+        .build();
     let seen = sim.clone();
     let checked = Race::before(1, move || {
         let disk = seen.disk(1).unwrap();
-        assert!(disk.offline && !disk.read_only, "its volumes would be mounted read-only");
+        assert!(
+            disk.offline && !disk.read_only,
+            "its volumes would be mounted read-only"
+        );
     })
     .among(|call| call.primitive == SET);
     probed(&sim, checked).run(&set_online(1, true)).unwrap();
@@ -62,15 +84,28 @@ fn the_provider_sets_the_state_if_the_driver_does_not_support_it() {
     for (name, sim, online, attributes) in [
         ("offline", disk().offline().build(), true, 0),
         // The provider refuses to change the attribute of a disk that is offline.
-        ("offline and read-only", disk().offline().read_only().build(), true, 2),
+        (
+            "offline and read-only",
+            disk().offline().read_only().build(),
+            true,
+            2,
+        ),
         ("read-only", disk().read_only().build(), true, 1),
         ("online", disk().build(), false, 0),
     ] {
         let (node, trace) = traced(&sim, failing(SET, OsError::NOT_SUPPORTED));
         node.run(&set_online(1, online)).unwrap();
         let disk = sim.disk(1).unwrap();
-        assert_eq!((disk.offline, online && disk.read_only), (!online, false), "{name}");
-        assert_eq!(trace.counts().of("wmi call MSFT_Disk.SetAttributes"), attributes, "{name}");
+        assert_eq!(
+            (disk.offline, online && disk.read_only),
+            (!online, false),
+            "{name}"
+        );
+        assert_eq!(
+            trace.counts().of("wmi call MSFT_Disk.SetAttributes"),
+            attributes,
+            "{name}"
+        );
         assert_eq!(node.fallbacks()[0].call, "set_disk_state", "{name}");
     }
 }
@@ -80,8 +115,10 @@ fn a_disk_state_that_was_undone_is_set_again() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
     let other = sim.clone();
     // Between the change and the check of its result.
-    let undone = Race::before(0, move || node_on(&other).run(&set_online(1, false)).unwrap())
-        .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
+    let undone = Race::before(0, move || {
+        node_on(&other).run(&set_online(1, false)).unwrap()
+    })
+    .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     probed(&sim, undone).run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
 }
@@ -117,10 +154,16 @@ fn contract_18_only_a_volume_that_does_not_arrive_is_brought_online() {
     add_partition(&sim, None, 100 << 20);
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
-    let brought: Vec<_> =
-        trace.take().into_iter().filter(|record| record.call.primitive.ends_with(".Online")).collect();
+    let brought: Vec<_> = trace
+        .take()
+        .into_iter()
+        .filter(|record| record.call.primitive.ends_with(".Online"))
+        .collect();
     let second = sim.disk(1).unwrap().partitions[2].offset;
-    assert!(matches!(&brought[..], [one] if one.call.object.contains(&format!(":{second}"))), "{brought:?}");
+    assert!(
+        matches!(&brought[..], [one] if one.call.object.contains(&format!(":{second}"))),
+        "{brought:?}"
+    );
 }
 
 #[test]
@@ -137,16 +180,27 @@ fn waiting_for_a_volume_polls_at_most_five_times_a_second() {
 
 #[test]
 fn a_disk_that_another_program_initializes_first_is_partitioned() {
-    for primitive in
-        ["wmi call MSFT_Disk.Refresh", "wmi call MSFT_Disk.Initialize", "wmi call MSFT_Disk.CreatePartition"]
-    {
+    for primitive in [
+        "wmi call MSFT_Disk.Refresh",
+        "wmi call MSFT_Disk.Initialize",
+        "wmi call MSFT_Disk.CreatePartition",
+    ] {
         let sim = os_sim::node().disk(GIB).build();
         let other = sim.clone();
         let earlier = Race::before(0, move || {
             let (os, deadline) = (other.process(), os::Time(Duration::MAX));
             let disk = "SELECT * FROM MSFT_Disk WHERE Number = 1";
-            let disk = os.wmi().query(Namespace::Storage, disk, deadline).unwrap().remove(0);
-            os.wmi().call(&MethodCall::new(Namespace::Storage, &disk.path, "Initialize", &[]), deadline).unwrap();
+            let disk = os
+                .wmi()
+                .query(Namespace::Storage, disk, deadline)
+                .unwrap()
+                .remove(0);
+            os.wmi()
+                .call(
+                    &MethodCall::new(Namespace::Storage, &disk.path, "Initialize", &[]),
+                    deadline,
+                )
+                .unwrap();
         })
         .among(move |call| call.primitive == primitive);
         let node = probed(&sim, earlier);
@@ -168,12 +222,20 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
             other.grow_disk(1, GIB + growth);
         })
         .among(|call| call.primitive == "wmi query");
-        let node = probed(&sim, vec![Arc::new(grown) as Arc<dyn Probe>, Arc::new(unknown_path())]);
+        let node = probed(
+            &sim,
+            vec![Arc::new(grown) as Arc<dyn Probe>, Arc::new(unknown_path())],
+        );
         if same {
             node.run(&PARTITION).unwrap();
         } else {
             let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
-            assert!(error.to_string().contains("disk 1 was replaced: the storage provider reports"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("disk 1 was replaced: the storage provider reports"),
+                "{error}"
+            );
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
@@ -182,7 +244,11 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
 /// Simulates a provider whose paths of disks cannot be opened.
 fn unknown_path() -> Fault {
     let of_provider = |call: &Call| call.primitive == "open" && call.object.contains("scsi#disk");
-    Fault::each(of_provider, When::Before, FaultAction::Fail(OsError::FILE_NOT_FOUND))
+    Fault::each(
+        of_provider,
+        When::Before,
+        FaultAction::Fail(OsError::FILE_NOT_FOUND),
+    )
 }
 
 #[test]
@@ -191,11 +257,23 @@ fn a_disk_is_identified_in_wmi_by_its_path_and_otherwise_by_its_serial_number() 
         ("equal", None, true, true),
         ("equal, without a path", None, false, true),
         ("worded differently", Some("other words"), true, true),
-        ("worded differently, without a path", Some("other words"), false, false),
+        (
+            "worded differently, without a path",
+            Some("other words"),
+            false,
+            false,
+        ),
     ] {
         let disk = os_sim::node().disk(GIB).serial("words");
-        let sim = provider_serial.into_iter().fold(disk, os_sim::Builder::provider_serial).build();
-        let node = if has_path { node_on(&sim) } else { probed(&sim, unknown_path()) };
+        let sim = provider_serial
+            .into_iter()
+            .fold(disk, os_sim::Builder::provider_serial)
+            .build();
+        let node = if has_path {
+            node_on(&sim)
+        } else {
+            probed(&sim, unknown_path())
+        };
         assert_eq!(node.run(&PARTITION).is_ok(), same, "{name}");
         assert_eq!(sim.disk(1).unwrap().layout != "raw", same, "{name}");
     }
@@ -209,12 +287,23 @@ fn a_path_in_wmi_that_leads_to_another_disk_is_refused() {
     // now.
     let swapped = Race::before(0, move || {
         let removed = other.unplug_disk(1).unwrap();
-        other.attach_disk(&DiskDescription { serial: Some("same".into()), ..DiskDescription::new(GIB) }, true).unwrap();
+        other
+            .attach_disk(
+                &DiskDescription {
+                    serial: Some("same".into()),
+                    ..DiskDescription::new(GIB)
+                },
+                true,
+            )
+            .unwrap();
         assert_eq!(other.plug_disk(removed, true), Some(2));
     })
     .among(|call| call.primitive == "open" && call.object.contains("scsi#disk"));
     let error = probed(&sim, swapped).run(&PARTITION).unwrap_err();
-    assert!(sim.disk(1).unwrap().layout == "raw" && sim.disk(2).unwrap().layout == "raw", "{error}");
+    assert!(
+        sim.disk(1).unwrap().layout == "raw" && sim.disk(2).unwrap().layout == "raw",
+        "{error}"
+    );
 }
 
 /// Removes disk 1 before the first call of `primitive`.
@@ -226,14 +315,23 @@ fn removal_before(sim: &Sim, primitive: &'static str) -> Race {
 
 #[test]
 fn every_query_reports_a_removed_disk_as_not_found() {
-    let primitives =
-        ["open", "control STORAGE_GET_DEVICE_NUMBER", "control DISK_GET_LENGTH_INFO", "control DISK_UPDATE_PROPERTIES"];
-    for (primitive, code) in
-        primitives.into_iter().flat_map(|primitive| [2, 55, 433, 1167].map(|code| (primitive, code)))
+    let primitives = [
+        "open",
+        "control STORAGE_GET_DEVICE_NUMBER",
+        "control DISK_GET_LENGTH_INFO",
+        "control DISK_UPDATE_PROPERTIES",
+    ];
+    for (primitive, code) in primitives
+        .into_iter()
+        .flat_map(|primitive| [2, 55, 433, 1167].map(|code| (primitive, code)))
     {
         let sim = os_sim::node().disk(GIB).build();
         sim.set_removed_code(OsError(code));
-        refused(&probed(&sim, removal_before(&sim, primitive)), &GetDiskStats { disk: ONE }, Kind::NotFound);
+        refused(
+            &probed(&sim, removal_before(&sim, primitive)),
+            &GetDiskStats { disk: ONE },
+            Kind::NotFound,
+        );
     }
     for primitive in ["open", "control DISK_GET_DISK_ATTRIBUTES", SET] {
         let sim = os_sim::node().disk(GIB).offline().build();
@@ -241,9 +339,15 @@ fn every_query_reports_a_removed_disk_as_not_found() {
         refused(&node, &set_online(1, true), Kind::NotFound);
         assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
-    let absent = probed(&os_sim::node().build(), failing("open", OsError::NO_SUCH_DEVICE));
+    let absent = probed(
+        &os_sim::node().build(),
+        failing("open", OsError::NO_SUCH_DEVICE),
+    );
     let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
-    assert!(error.to_string().ends_with("disk 1 does not exist (433)"), "{error}");
+    assert!(
+        error.to_string().ends_with("disk 1 does not exist (433)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -253,10 +357,20 @@ fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
     let holder = sim.process();
     let access = Access::GENERIC_READ | Access::GENERIC_WRITE;
     let device = NtPath::volume(sim.volume_on(1).unwrap().id);
-    let device = holder.open(&device, &Open::existing(access, Options::empty())).unwrap();
+    let device = holder
+        .open(&device, &Open::existing(access, Options::empty()))
+        .unwrap();
     for (control, code, kind) in [
-        (FSCTL_LOCK_VOLUME, OsError::ACCESS_DENIED, Kind::PermissionDenied),
-        (FSCTL_DISMOUNT_VOLUME, OsError::NOT_READY, Kind::FailedPrecondition),
+        (
+            FSCTL_LOCK_VOLUME,
+            OsError::ACCESS_DENIED,
+            Kind::PermissionDenied,
+        ),
+        (
+            FSCTL_DISMOUNT_VOLUME,
+            OsError::NOT_READY,
+            Kind::FailedPrecondition,
+        ),
     ] {
         device.control(control, &[], &mut []).unwrap();
         let error = refused(&node_on(&sim), &IsVolumeFormatted { volume }, kind);
@@ -270,10 +384,22 @@ fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
 
 #[test]
 fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
-    let sim = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .page83_ascii("Google  pvc-x")
+        .build();
     let node = probed(&sim, removal_before(&sim, "open"));
-    let error = refused(&node, &GetDiskNumberByName { name: "pvc-x".into() }, Kind::NotFound);
-    assert!(error.to_string().ends_with("no disk has that name"), "{error}");
+    let error = refused(
+        &node,
+        &GetDiskNumberByName {
+            name: "pvc-x".into(),
+        },
+        Kind::NotFound,
+    );
+    assert!(
+        error.to_string().ends_with("no disk has that name"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -303,7 +429,12 @@ fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
     sim.set_timing(|timing| timing.create_partition = Duration::from_mins(5));
     let node = node_on(&sim);
     let error = refused(&node, &PARTITION, Kind::StillRunning);
-    assert!(error.to_string().contains("CreatePartition is still running after 120 s"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("CreatePartition is still running after 120 s"),
+        "{error}"
+    );
     assert_eq!(node.locked_objects(), 1);
     // Waits for the lock and finds the disk partitioned.
     node.run(&PARTITION).unwrap();
@@ -326,7 +457,12 @@ fn a_volume_whose_disk_is_renumbered_is_locked_by_the_new_number() {
     .among(|call| call.primitive == "open" && call.object.contains("Volume"));
     let node = probed(&sim, moved);
     node.run(&FormatVolume::new(volume)).unwrap();
-    assert_eq!(sim.volume_on(1).and_then(|volume| volume.file_system).as_deref(), Some("NTFS"));
+    assert_eq!(
+        sim.volume_on(1)
+            .and_then(|volume| volume.file_system)
+            .as_deref(),
+        Some("NTFS")
+    );
 }
 
 #[test]
@@ -335,8 +471,10 @@ fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offlin
     for code in [OsError::RPC_CALL_FAILED, OsError::WBEM_TRANSPORT_FAILURE] {
         let sim = os_sim::node().disk(GIB).build();
         let other = sim.clone();
-        let offline = Race::before(0, move || node_on(&other).run(&set_online(1, false)).unwrap())
-            .among(|call| call.primitive == CREATE);
+        let offline = Race::before(0, move || {
+            node_on(&other).run(&set_online(1, false)).unwrap()
+        })
+        .among(|call| call.primitive == CREATE);
         let lost = failing(CREATE, code);
         let (node, trace) = traced(&sim, both(offline, lost));
         let error = refused(&node, &PARTITION, Kind::StillRunning);
@@ -359,10 +497,16 @@ fn a_failed_change_is_reported_even_if_the_state_of_its_disk_cannot_be_queried_t
         FaultAction::Fail(OsError::WBEM_FAILED),
     );
     let attributes = Fault::each(
-        move |call| call.primitive == "control DISK_GET_DISK_ATTRIBUTES" && state.load(Ordering::SeqCst),
+        move |call| {
+            call.primitive == "control DISK_GET_DISK_ATTRIBUTES" && state.load(Ordering::SeqCst)
+        },
         When::Before,
         FaultAction::Fail(OsError::IO_DEVICE),
     );
-    let error = refused(&probed(&sim, both(change, attributes)), &PARTITION, Kind::Internal);
+    let error = refused(
+        &probed(&sim, both(change, attributes)),
+        &PARTITION,
+        Kind::Internal,
+    );
     assert_eq!(error.code(), Some(OsError::WBEM_FAILED));
 }

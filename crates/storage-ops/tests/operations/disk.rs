@@ -1,14 +1,15 @@
 //! Tests of the operations on disks.
 
 use crate::setup::{
-    GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, probed, refused, set_online, volume_on, volumes_of,
+    GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, probed, refused, set_online,
+    volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use os::abi::BusType;
 use storage_ops::{
-    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds, ListDiskLocations,
-    ListVolumesOnDisk, PartitionDisk, SetDiskState,
+    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds,
+    ListDiskLocations, ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
 
 #[test]
@@ -30,7 +31,13 @@ fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
     assert_eq!(ids[&DiskNumber(1)].serial, "vol0abc_00000001.");
     assert_eq!(ids[&DiskNumber(2)].page83, "6000c29a");
     assert_eq!(ids[&DiskNumber(2)].serial, "                    ");
-    assert_eq!((ids[&DiskNumber(3)].page83.as_str(), ids[&DiskNumber(4)].page83.as_str()), ("", ""));
+    assert_eq!(
+        (
+            ids[&DiskNumber(3)].page83.as_str(),
+            ids[&DiskNumber(4)].page83.as_str()
+        ),
+        ("", "")
+    );
 }
 
 #[test]
@@ -43,7 +50,11 @@ fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
 #[test]
 fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
     // A reserved partition alone does not count.
-    for disk in [os_sim::node().disk(GIB), os_sim::node().disk(GIB).offline(), os_sim::node().disk(GIB).gpt()] {
+    for disk in [
+        os_sim::node().disk(GIB),
+        os_sim::node().disk(GIB).offline(),
+        os_sim::node().disk(GIB).gpt(),
+    ] {
         let sim = disk.build();
         let node = node_on(&sim);
         for _ in 0..3 {
@@ -58,11 +69,21 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
 #[test]
 fn contract_18_a_partitioned_disk_is_left_unchanged() {
     for (name, sim) in [
-        ("partitioned", os_sim::node().disk(GIB).partitioned().build()),
+        (
+            "partitioned",
+            os_sim::node().disk(GIB).partitioned().build(),
+        ),
         ("formatted", ntfs().build()),
         ("offline", ntfs().offline().build()),
         ("read-only", ntfs().read_only().build()),
-        ("file system at sector 0", os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build()),
+        (
+            "file system at sector 0",
+            os_sim::node()
+                .disk(GIB)
+                .superfloppy()
+                .formatted("NTFS")
+                .build(),
+        ),
         ("mbr", os_sim::node().disk(GIB).mbr().build()),
     ] {
         let before = sim.snapshot();
@@ -78,7 +99,11 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
     node.run(&PARTITION).unwrap();
     refused(&node, &volumes_of(1), Kind::FailedPrecondition);
     node.run(&set_online(1, true)).unwrap();
-    assert_eq!(sim.volume_on(1).map(|volume| volume.arrived), Some(true), "the volume has arrived");
+    assert_eq!(
+        sim.volume_on(1).map(|volume| volume.arrived),
+        Some(true),
+        "the volume has arrived"
+    );
 }
 
 #[test]
@@ -120,7 +145,11 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
         refused(&node, &GetDiskState { disk }, Kind::NotFound);
         refused(&node, &SetDiskState { disk, online: true }, Kind::NotFound);
         refused(&node, &PartitionDisk { disk }, Kind::NotFound);
-        refused(&node, &ListVolumesOnDisk { disk, partition: 0 }, Kind::NotFound);
+        refused(
+            &node,
+            &ListVolumesOnDisk { disk, partition: 0 },
+            Kind::NotFound,
+        );
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -129,9 +158,17 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
 /// `pvc-x`, and disk 2, which is on NVMe, too.
 fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
     let disks = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x");
-    let sim = disks.disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x").build();
-    let of_nvme = move |call: &faults::Call| call.primitive == primitive && call.object.contains("nvme#disk");
-    probed(&sim, Fault::each(of_nvme, When::Before, FaultAction::Fail(code)))
+    let sim = disks
+        .disk(GIB)
+        .bus(BusType::NVME)
+        .page83_ascii("Google  pvc-x")
+        .build();
+    let of_nvme =
+        move |call: &faults::Call| call.primitive == primitive && call.object.contains("nvme#disk");
+    probed(
+        &sim,
+        Fault::each(of_nvme, When::Before, FaultAction::Fail(code)),
+    )
 }
 
 #[test]
@@ -139,14 +176,27 @@ fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() 
     const QUERY: &str = "control STORAGE_QUERY_PROPERTY";
     let find = |name: &str| GetDiskNumberByName { name: name.into() };
     for (primitive, code, names, kind) in [
-        (QUERY, OsError::IO_DEVICE, "disk 2", Kind::FailedPrecondition),
+        (
+            QUERY,
+            OsError::IO_DEVICE,
+            "disk 2",
+            Kind::FailedPrecondition,
+        ),
         (QUERY, OsError::SEM_TIMEOUT, "disk 2", Kind::Unavailable),
-        ("open", OsError::ACCESS_DENIED, "nvme#disk", Kind::FailedPrecondition),
+        (
+            "open",
+            OsError::ACCESS_DENIED,
+            "nvme#disk",
+            Kind::FailedPrecondition,
+        ),
     ] {
         let node = node_with_two_equal_names(primitive, code);
         for name in ["pvc-x", "pvc-y"] {
             let error = refused(&node, &find(name), kind);
-            assert!(error.code() == Some(code) && error.to_string().contains(names), "{error}");
+            assert!(
+                error.code() == Some(code) && error.to_string().contains(names),
+                "{error}"
+            );
         }
     }
     // A disk that is gone has no name.
@@ -159,15 +209,27 @@ fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() 
 
 #[test]
 fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
-    let disk = || os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("Google  pvc-x");
+    let disk = || {
+        os_sim::node()
+            .disk(GIB)
+            .bus(BusType::NVME)
+            .page83_ascii("Google  pvc-x")
+    };
     let find = |name: &str| GetDiskNumberByName { name: name.into() };
     let query = |call: &faults::Call| call.primitive == "control STORAGE_QUERY_PROPERTY";
     let failure = FaultAction::Fail(OsError::IO_DEVICE);
-    let of_node = Fault::each(move |call| query(call) && !call.object.contains("nvme#disk"), When::Before, failure);
+    let of_node = Fault::each(
+        move |call| query(call) && !call.object.contains("nvme#disk"),
+        When::Before,
+        failure,
+    );
     // The second query of a disk is that of its serial number.
-    let serial =
-        Fault::at(1, When::Before, failure).among(move |call| query(call) && call.object.contains("nvme#disk"));
-    for (which, fault) in [("that of the node", of_node), ("without a serial number", serial)] {
+    let serial = Fault::at(1, When::Before, failure)
+        .among(move |call| query(call) && call.object.contains("nvme#disk"));
+    for (which, fault) in [
+        ("that of the node", of_node),
+        ("without a serial number", serial),
+    ] {
         let sim = disk().build();
         let node = probed(&sim, fault);
         assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
@@ -178,7 +240,11 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
 #[test]
 fn a_wmi_timeout_is_unavailable_and_has_its_code() {
     let sim = os_sim::node().build();
-    let late = Fault::each(faults::Call::is_wmi, When::Before, FaultAction::Fail(OsError::WMI_TIMED_OUT));
+    let late = Fault::each(
+        faults::Call::is_wmi,
+        When::Before,
+        FaultAction::Fail(OsError::WMI_TIMED_OUT),
+    );
     let error = refused(&probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
     assert!(error.to_string().contains("0xa0040002"), "{error}");
 }
@@ -199,14 +265,33 @@ fn contract_20_the_size_is_returned_although_one_query_fails() {
         failing_once("open", OsError::ACCESS_DENIED),
     ] {
         let sim = os_sim::node().disk(GIB).build();
-        assert_eq!(probed(&sim, broken).run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
+        assert_eq!(
+            probed(&sim, broken)
+                .run(&GetDiskStats { disk: ONE })
+                .unwrap(),
+            GIB
+        );
     }
 }
 
 #[test]
 fn contract_31_a_disk_id_is_a_decimal_of_32_bits() {
-    assert_eq!(DiskNumber::parse("4294967295").unwrap(), DiskNumber(u32::MAX));
-    for bad in ["", "-1", "+1", " 1", "1 ", "0x1", "1.0", "4294967296", "99999999999999999999", "one"] {
+    assert_eq!(
+        DiskNumber::parse("4294967295").unwrap(),
+        DiskNumber(u32::MAX)
+    );
+    for bad in [
+        "",
+        "-1",
+        "+1",
+        " 1",
+        "1 ",
+        "0x1",
+        "1.0",
+        "4294967296",
+        "99999999999999999999",
+        "one",
+    ] {
         assert!(DiskNumber::parse(bad).is_err(), "{bad:?}");
     }
 }

@@ -39,7 +39,11 @@ impl Gate {
     }
 
     fn new(calls: BlockedCalls) -> Self {
-        Self(Arc::new(Blocks { calls, state: Mutex::default(), changed: Condvar::new() }))
+        Self(Arc::new(Blocks {
+            calls,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
     }
 
     pub(crate) fn probe(&self) -> Arc<Blocks> {
@@ -54,7 +58,13 @@ impl Gate {
     /// Waits until `count` calls are blocked.
     pub(crate) async fn reached_by(&self, count: usize) {
         let gate = self.probe();
-        let wait = move || drop(gate.changed.wait_while(gate.state.lock().unwrap(), |state| state.1 < count).unwrap());
+        let wait = move || {
+            drop(
+                gate.changed
+                    .wait_while(gate.state.lock().unwrap(), |state| state.1 < count)
+                    .unwrap(),
+            )
+        };
         tokio::task::spawn_blocking(wait).await.unwrap();
     }
 }
@@ -98,8 +108,17 @@ impl Probe for Blocks {
 
 pub(crate) fn executor(sim: &Sim, gate: &Gate) -> (Arc<Executor>, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
-    let probed = Probed::new(Arc::new(Probed::new(sim.process(), gate.probe())), Arc::clone(&trace));
-    (Arc::new(Executor::new(Arc::new(Node::new(Arc::new(probed), Config::default())))), trace)
+    let probed = Probed::new(
+        Arc::new(Probed::new(sim.process(), gate.probe())),
+        Arc::clone(&trace),
+    );
+    (
+        Arc::new(Executor::new(Arc::new(Node::new(
+            Arc::new(probed),
+            Config::default(),
+        )))),
+        trace,
+    )
 }
 
 pub(crate) fn map(local: &str) -> NewSmbGlobalMapping {
@@ -115,7 +134,9 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
         .symlink(&format!(r"{plugins}\chain"), &format!(r"{plugins}\share"))
         .build();
     let gate = Gate::closed(|call| {
-        call.object.contains("UNC") || call.object.ends_with("below") || call.object.starts_with(r"\??\Volume")
+        call.object.contains("UNC")
+            || call.object.ends_with("below")
+            || call.object.starts_with(r"\??\Volume")
     });
     let (executor, _) = executor(&sim, &gate);
     let mut all = tokio::task::JoinSet::new();
@@ -123,7 +144,9 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
     for link in [r"\plugins\share", r"\plugins\v", below[0], below[1]].repeat(50) {
         let executor = Arc::clone(&executor);
         // The paths below the links do not exist, but only the target of a link can report that.
-        all.spawn(async move { executor.run(is_link(link)).await.is_ok() || below.contains(&link) });
+        all.spawn(
+            async move { executor.run(is_link(link)).await.is_ok() || below.contains(&link) },
+        );
     }
     // A share of the threads for remote paths and one of those for disks.
     gate.reached_by(10).await;
@@ -134,7 +157,10 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rescans_requested_while_one_runs_share_the_next_one() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (sim, gate) = (
+        os_sim::node().disk(GIB).build(),
+        Gate::closed(|call| call.primitive == "reenumerate"),
+    );
     let (executor, trace) = executor(&sim, &gate);
     let rescan = || spawn(&executor, Rescan);
     let mut all = vec![rescan()];
@@ -148,7 +174,9 @@ async fn rescans_requested_while_one_runs_share_the_next_one() {
     for one in all {
         one.await.unwrap().unwrap();
     }
-    let scans = trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
+    let scans = trace
+        .counts()
+        .of("wmi call MSFT_StorageSetting.UpdateHostStorageCache");
     assert!((2..51).contains(&scans), "{scans}");
 }
 
@@ -181,7 +209,10 @@ async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged
 
 #[tokio::test]
 async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
-    let (sim, gate) = (os_sim::node().disk(GIB).build(), Gate::closed(|call| call.primitive == "reenumerate"));
+    let (sim, gate) = (
+        os_sim::node().disk(GIB).build(),
+        Gate::closed(|call| call.primitive == "reenumerate"),
+    );
     let (executor, trace) = executor(&sim, &gate);
     let running = spawn(&executor, Rescan);
     gate.reached_by(1).await;
@@ -194,21 +225,41 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
     gate.open();
     running.await.unwrap().unwrap();
     assert_eq!(executor.node().locked_objects(), 0);
-    assert_eq!(trace.counts().of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"), 1);
+    assert_eq!(
+        trace
+            .counts()
+            .of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
     let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
-    let (sim, gate) = (node.build(), Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"));
+    let (sim, gate) = (
+        node.build(),
+        Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"),
+    );
     let (executor, _) = executor(&sim, &gate);
     let mut all = tokio::task::JoinSet::new();
     for disk in 1..=16 {
         let executor = Arc::clone(&executor);
-        all.spawn(async move { executor.run(PartitionDisk { disk: DiskNumber(disk) }).await.is_ok() });
+        all.spawn(async move {
+            executor
+                .run(PartitionDisk {
+                    disk: DiskNumber(disk),
+                })
+                .await
+                .is_ok()
+        });
     }
     gate.reached_by(16).await;
-    assert!(executor.run(storage_ops::GetDiskState { disk: ONE }).await.unwrap());
+    assert!(
+        executor
+            .run(storage_ops::GetDiskState { disk: ONE })
+            .await
+            .unwrap()
+    );
     gate.open();
     assert_eq!(all.join_all().await, vec![true; 16]);
 }

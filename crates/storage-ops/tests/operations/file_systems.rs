@@ -2,8 +2,8 @@
 //! attributes and tag.
 
 use crate::setup::{
-    GIB, KUBELET, NoProbe, both, contents, exists, failing, is_link, layered, link, mkdir, node_on, probed, refused,
-    rmdir, traced, volume_on,
+    GIB, KUBELET, NoProbe, both, contents, exists, failing, is_link, layered, link, mkdir, node_on,
+    probed, refused, rmdir, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsError, OsResult};
@@ -11,13 +11,21 @@ use os_sim::{FileKind, Sim};
 use storage_ops::{CreateSymlink, GetVolumeStats, Kind};
 
 /// The codes with which a file system refuses a class of information that it does not have.
-const UNSUPPORTED: [OsError; 3] = [OsError::INVALID_FUNCTION, OsError::NOT_SUPPORTED, OsError::INVALID_PARAMETER];
+const UNSUPPORTED: [OsError; 3] = [
+    OsError::INVALID_FUNCTION,
+    OsError::NOT_SUPPORTED,
+    OsError::INVALID_PARAMETER,
+];
 
 const LINK: &str = r"C:\var\lib\kubelet\pods\l";
 
 /// Returns a node whose disk 1 has a FAT32 volume, mounted at `C:\fat`.
 fn fat() -> os_sim::Builder {
-    os_sim::node().disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\fat")
+    os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("FAT32")
+        .mounted(r"C:\fat")
 }
 
 /// Returns a node on which kubelet's directory is a link to one on the FAT32 volume.
@@ -34,16 +42,30 @@ fn new_link() -> CreateSymlink {
 
 #[test]
 fn rmdir_contents_empties_a_fat_volume() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").mounted(r"C:\var\lib\kubelet\plugins\v");
-    let sim =
-        sim.file(r"C:\var\lib\kubelet\plugins\v\d\e\f", b"1").file(r"C:\var\lib\kubelet\plugins\v\g", b"2").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("FAT32")
+        .mounted(r"C:\var\lib\kubelet\plugins\v");
+    let sim = sim
+        .file(r"C:\var\lib\kubelet\plugins\v\d\e\f", b"1")
+        .file(r"C:\var\lib\kubelet\plugins\v\g", b"2")
+        .build();
     let external = sim.external();
-    external.mkdir(r"C:\var\lib\kubelet\plugins\v\System Volume Information").unwrap();
-    for read_only in [r"C:\var\lib\kubelet\plugins\v\d\e\f", r"C:\var\lib\kubelet\plugins\v\d"] {
+    external
+        .mkdir(r"C:\var\lib\kubelet\plugins\v\System Volume Information")
+        .unwrap();
+    for read_only in [
+        r"C:\var\lib\kubelet\plugins\v\d\e\f",
+        r"C:\var\lib\kubelet\plugins\v\d",
+    ] {
         external.set_read_only(read_only, true).unwrap();
     }
     node_on(&sim).run(&contents(r"\plugins\v")).unwrap();
-    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+    assert_eq!(
+        external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(),
+        ["System Volume Information"]
+    );
     sim.invariants().unwrap();
 }
 
@@ -56,7 +78,9 @@ fn a_working_directory_may_be_on_a_fat_volume() {
     assert!(exists(r"\pods\a\b\c"));
     assert!(!exists(r"\pods\a\missing"));
     external.write(r"C:\fat\kubelet\pods\a\b\f", b"1").unwrap();
-    external.set_read_only(r"C:\fat\kubelet\pods\a\b\f", true).unwrap();
+    external
+        .set_read_only(r"C:\fat\kubelet\pods\a\b\f", true)
+        .unwrap();
     refused(&node, &mkdir(r"\pods\a\b\f"), Kind::AlreadyExists);
     assert!(!node.run(&is_link(r"\pods\a")).unwrap());
     assert!(!node.run(&is_link(r"C:\fat\kubelet\pods\a\b\f")).unwrap());
@@ -72,7 +96,12 @@ fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
     let (node, before) = (node_on(&sim), sim.snapshot());
     let link = link(r"\pods", r"\pods\l");
     let error = refused(&node, &link, Kind::FailedPrecondition);
-    assert!(error.to_string().contains("the file system does not support symbolic links"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the file system does not support symbolic links"),
+        "{error}"
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -84,7 +113,10 @@ fn a_link_is_created_where_delete_on_close_cannot_be_cleared() {
         node.run(&new_link()).unwrap();
         node.run(&new_link()).unwrap();
         let created = sim.tree(r"C:\var\lib\kubelet\pods").unwrap();
-        assert!(matches!(&created[..], [link] if matches!(link.kind, FileKind::Symlink(_))), "{code}: {created:?}");
+        assert!(
+            matches!(&created[..], [link] if matches!(link.kind, FileKind::Symlink(_))),
+            "{code}: {created:?}"
+        );
     }
 }
 
@@ -92,10 +124,18 @@ fn a_link_is_created_where_delete_on_close_cannot_be_cleared() {
 fn a_link_that_cannot_be_created_there_leaves_nothing() {
     for nth in 0..2 {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
-        let no_privilege = Fault::at(nth, When::Before, FaultAction::Fail(OsError::PRIVILEGE_NOT_HELD))
-            .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
+        let no_privilege = Fault::at(
+            nth,
+            When::Before,
+            FaultAction::Fail(OsError::PRIVILEGE_NOT_HELD),
+        )
+        .among(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT");
         let no_flags = failing("set DispositionEx", OsError::INVALID_PARAMETER);
-        refused(&probed(&sim, both(no_privilege, no_flags)), &new_link(), Kind::PermissionDenied);
+        refused(
+            &probed(&sim, both(no_privilege, no_flags)),
+            &new_link(),
+            Kind::PermissionDenied,
+        );
         assert!(!sim.external().exists(LINK), "{nth}");
     }
 }
@@ -103,7 +143,9 @@ fn a_link_that_cannot_be_created_there_leaves_nothing() {
 #[test]
 fn a_link_whose_tag_cannot_be_read_is_neither_followed_nor_deleted() {
     let node = os_sim::node().file(r"C:\outside\kept", b"1");
-    let sim = node.symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\outside").build();
+    let sim = node
+        .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\outside")
+        .build();
     let before = sim.snapshot();
     for code in UNSUPPORTED {
         let node = probed(&sim, failing("query AttributeTag", code));
@@ -128,13 +170,19 @@ struct EmptySuccess;
 
 impl Layer for EmptySuccess {
     fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        if restart { handle.list(restart, output) } else { Ok(()) }
+        if restart {
+            handle.list(restart, output)
+        } else {
+            Ok(())
+        }
     }
 }
 
 #[test]
 fn a_listing_that_succeeds_without_an_entry_is_an_error() {
-    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
+        .build();
     let node = layered(&sim, EmptySuccess);
     let error = refused(&node, &contents(r"\pods\p"), Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));

@@ -1,19 +1,30 @@
 //! Tests of the operations on directories and links.
 
 use crate::setup::{
-    KUBELET, contents, exists, is_link, link, mkdir, mount, mounted_at, node_on, ntfs, path, probed, refused, rmdir,
-    unmount, volume_on,
+    KUBELET, contents, exists, is_link, link, mkdir, mount, mounted_at, node_on, ntfs, path,
+    probed, refused, rmdir, unmount, volume_on,
 };
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
-use storage_ops::{Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents};
+use storage_ops::{
+    Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
+};
 
 #[test]
 fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() {
-    let sim = os_sim::node().dir(r"C:\var\lib\kubelet-evil\x").dir(r"C:\foo\bar").build();
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet-evil\x")
+        .dir(r"C:\foo\bar")
+        .build();
     let node = node_on(&sim);
     let before = sim.snapshot();
-    for outside in [r"C:\var\lib\kubelet-evil\x", r"C:\foo\bar", r"C:\Windows", r"C:\", r"D:\var\lib\kubelet\x"] {
+    for outside in [
+        r"C:\var\lib\kubelet-evil\x",
+        r"C:\foo\bar",
+        r"C:\Windows",
+        r"C:\",
+        r"D:\var\lib\kubelet\x",
+    ] {
         refused(&node, &exists(outside), Kind::PermissionDenied);
         refused(&node, &mkdir(outside), Kind::PermissionDenied);
         refused(&node, &rmdir(outside, true), Kind::PermissionDenied);
@@ -35,19 +46,43 @@ fn contract_09_drives_and_names_are_compared_without_case() {
 #[test]
 fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
     for junction in [false, true] {
-        let node = os_sim::node().dir(r"C:\Windows\empty").file(r"C:\Windows\System32\x.dll", b"MZ");
+        let node = os_sim::node()
+            .dir(r"C:\Windows\empty")
+            .file(r"C:\Windows\System32\x.dll", b"MZ");
         let sim = if junction {
-            node.junction(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+            node.junction(r"C:\var\lib\kubelet\pods\l", r"C:\Windows")
+                .build()
         } else {
-            node.symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows").build()
+            node.symlink(r"C:\var\lib\kubelet\pods\l", r"C:\Windows")
+                .build()
         };
         let (node, before) = (node_on(&sim), sim.snapshot());
-        refused(&node, &exists(r"\pods\l\System32"), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &exists(r"\pods\l\System32"),
+            Kind::FailedPrecondition,
+        );
         refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
-        refused(&node, &rmdir(r"\pods\l\System32", true), Kind::FailedPrecondition);
-        refused(&node, &rmdir(r"\pods\l\empty", false), Kind::FailedPrecondition);
-        refused(&node, &contents(r"\pods\l\System32"), Kind::FailedPrecondition);
-        refused(&node, &link(r"\pods", r"\pods\l\new"), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &rmdir(r"\pods\l\System32", true),
+            Kind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &rmdir(r"\pods\l\empty", false),
+            Kind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &contents(r"\pods\l\System32"),
+            Kind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &link(r"\pods", r"\pods\l\new"),
+            Kind::FailedPrecondition,
+        );
         assert_eq!(sim.snapshot(), before);
     }
 }
@@ -66,15 +101,26 @@ fn contract_09a_the_working_directory_itself_may_be_a_link() {
 fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_the_target_of_a_link() {
     let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
-    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b").unwrap();
-    external.write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1").unwrap();
+    external
+        .mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\b")
+        .unwrap();
+    external
+        .write(r"C:\var\lib\kubelet\plugins\v\a\f", b"1")
+        .unwrap();
     external.mkdir_all(r"C:\outside\kept").unwrap();
-    external.symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside").unwrap();
+    external
+        .symlink(r"C:\var\lib\kubelet\plugins\v\l", r"C:\outside")
+        .unwrap();
     let node = node_on(&sim);
     node.run(&contents(r"\plugins\v")).unwrap();
-    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), Vec::<String>::new());
+    assert_eq!(
+        external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(),
+        Vec::<String>::new()
+    );
     assert!(external.exists(r"C:\outside\kept"));
-    external.symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside").unwrap();
+    external
+        .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside")
+        .unwrap();
     refused(&node, &contents(r"\plugins\l"), Kind::FailedPrecondition);
 }
 
@@ -86,11 +132,18 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
         .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\Windows")
         .build();
     let (external, node) = (sim.external(), node_on(&sim));
-    external.set_read_only(r"C:\var\lib\kubelet\pods\p\f", true).unwrap();
+    external
+        .set_read_only(r"C:\var\lib\kubelet\pods\p\f", true)
+        .unwrap();
     refused(&node, &contents(r"\pods\p\f"), Kind::FailedPrecondition);
     assert!(external.exists(r"C:\var\lib\kubelet\pods\p\f"));
     node.run(&contents(r"\pods\p")).unwrap();
-    assert!(external.read_dir(r"C:\var\lib\kubelet\pods\p").unwrap().is_empty());
+    assert!(
+        external
+            .read_dir(r"C:\var\lib\kubelet\pods\p")
+            .unwrap()
+            .is_empty()
+    );
     assert!(external.exists(r"C:\Windows"));
 }
 
@@ -126,7 +179,10 @@ fn contract_09c_each_operation_notices_that_the_working_directory_was_created_or
         external.remove_all(KUBELET).unwrap();
         refused(&node, &mkdir(r"\d"), Kind::NotFound);
         for operation in operations {
-            assert!(!node.run(&exists(r"\d\e")).unwrap(), "the directory is missing or has been used before");
+            assert!(
+                !node.run(&exists(r"\d\e")).unwrap(),
+                "the directory is missing or has been used before"
+            );
             // It may become a link, too.
             for target in [KUBELET, r"C:\other"] {
                 external.remove_all(KUBELET).unwrap();
@@ -152,11 +208,30 @@ fn contract_09b_a_final_backslash_asks_for_a_directory() {
     let node = node_on(&sim);
     let before = sim.snapshot();
     let file = path(r"\file.txt\");
-    assert!(!node.run(&PathExists { path: file.clone(), context: None }).unwrap());
+    assert!(
+        !node
+            .run(&PathExists {
+                path: file.clone(),
+                context: None
+            })
+            .unwrap()
+    );
     for force in [false, true] {
-        refused(&node, &Rmdir { path: file.clone(), context: None, force }, Kind::FailedPrecondition);
+        refused(
+            &node,
+            &Rmdir {
+                path: file.clone(),
+                context: None,
+                force,
+            },
+            Kind::FailedPrecondition,
+        );
     }
-    refused(&node, &RmdirContents { path: file.clone() }, Kind::FailedPrecondition);
+    refused(
+        &node,
+        &RmdirContents { path: file.clone() },
+        Kind::FailedPrecondition,
+    );
     refused(&node, &IsSymlink { path: file }, Kind::FailedPrecondition);
     for directory in [r"\d\", r"\link\"] {
         assert!(node.run(&exists(directory)).unwrap());
@@ -165,13 +240,18 @@ fn contract_09b_a_final_backslash_asks_for_a_directory() {
     assert!(!node.run(&is_link(r"\d\")).unwrap());
     assert_eq!(sim.snapshot(), before);
     node.run(&rmdir(r"\link\", true)).unwrap();
-    assert!(sim.external().exists(r"C:\var\lib\kubelet\d"), "the link was removed and not followed");
+    assert!(
+        sim.external().exists(r"C:\var\lib\kubelet\d"),
+        "the link was removed and not followed"
+    );
 }
 
 #[test]
 fn contract_11_a_dangling_link_exists_and_a_missing_parent_is_not_an_error() {
-    let sim =
-        os_sim::node().symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing").file(r"C:\var\lib\kubelet\f", b"").build();
+    let sim = os_sim::node()
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\missing")
+        .file(r"C:\var\lib\kubelet\f", b"")
+        .build();
     let node = node_on(&sim);
     assert!(node.run(&exists(r"\pods\l")).unwrap());
     assert!(node.run(&exists(r"\f")).unwrap());
@@ -184,7 +264,10 @@ fn contract_11_a_dangling_link_exists_and_a_missing_parent_is_not_an_error() {
 fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\plugins\d")
-        .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\var\lib\kubelet\plugins\d")
+        .symlink(
+            r"C:\var\lib\kubelet\plugins\l",
+            r"C:\var\lib\kubelet\plugins\d",
+        )
         .file(r"C:\var\lib\kubelet\plugins\f", b"")
         .build();
     let node = node_on(&sim);
@@ -206,7 +289,9 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
         .symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside")
         .junction(r"C:\var\lib\kubelet\pods\p\deep\junction", r"C:\outside")
         .build();
-    sim.external().set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true).unwrap();
+    sim.external()
+        .set_read_only(r"C:\var\lib\kubelet\pods\p\deep\f", true)
+        .unwrap();
     let node = node_on(&sim);
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!sim.external().exists(r"C:\var\lib\kubelet\pods\p"));
@@ -219,19 +304,31 @@ fn contract_13_rmdir_with_force_removes_trees_but_never_follows_a_link() {
 fn contract_13_rmdir_of_a_mount_point_unmounts_it_and_keeps_the_data() {
     let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
-    external.write(r"C:\var\lib\kubelet\plugins\v\data", b"precious").unwrap();
+    external
+        .write(r"C:\var\lib\kubelet\plugins\v\data", b"precious")
+        .unwrap();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     node.run(&rmdir(r"\plugins\v", true)).unwrap();
     assert!(!external.exists(r"C:\var\lib\kubelet\plugins\v"));
     node.run(&mkdir(r"\plugins\again")).unwrap();
     node.run(&mount(volume, r"\plugins\again")).unwrap();
-    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\again\data").unwrap(), b"precious");
+    assert_eq!(
+        external
+            .read(r"C:\var\lib\kubelet\plugins\again\data")
+            .unwrap(),
+        b"precious"
+    );
     // The same holds if the mount point is further down in the tree.
     node.run(&rmdir(r"\plugins", true)).unwrap();
     node.run(&mkdir(r"\plugins\third")).unwrap();
     node.run(&mount(volume, r"\plugins\third")).unwrap();
-    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\third\data").unwrap(), b"precious");
+    assert_eq!(
+        external
+            .read(r"C:\var\lib\kubelet\plugins\third\data")
+            .unwrap(),
+        b"precious"
+    );
     sim.invariants().unwrap();
 }
 
@@ -243,7 +340,11 @@ fn contract_13_rmdir_without_force_refuses_a_nonempty_directory_and_a_missing_pa
         .symlink(r"C:\var\lib\kubelet\pods\link", r"C:\Windows")
         .build();
     let node = node_on(&sim);
-    let error = refused(&node, &rmdir(r"\pods\full", false), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &rmdir(r"\pods\full", false),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(os::OsError::DIR_NOT_EMPTY));
     refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
     node.run(&rmdir(r"\pods\empty", false)).unwrap();
@@ -259,8 +360,18 @@ fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
     // Each round moves the tree below one more directory.
     for _ in 0..2_000 {
         external.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
-        external.rename(r"C:\var\lib\kubelet\pods\p", r"C:\var\lib\kubelet\pods\outer\p").unwrap();
-        external.rename(r"C:\var\lib\kubelet\pods\outer", r"C:\var\lib\kubelet\pods\p").unwrap();
+        external
+            .rename(
+                r"C:\var\lib\kubelet\pods\p",
+                r"C:\var\lib\kubelet\pods\outer\p",
+            )
+            .unwrap();
+        external
+            .rename(
+                r"C:\var\lib\kubelet\pods\outer",
+                r"C:\var\lib\kubelet\pods\p",
+            )
+            .unwrap();
     }
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!external.exists(r"C:\var\lib\kubelet\pods\p"));
@@ -270,7 +381,11 @@ fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
 fn contract_14_a_link_to_a_directory_or_a_missing_path_is_a_directory_link() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     let (external, node) = (sim.external(), node_on(&sim));
-    for (source, target) in [(r"\plugins\d", r"\pods\a"), (r"\pods\a", r"\pods\b"), (r"\plugins\later", r"\pods\c")] {
+    for (source, target) in [
+        (r"\plugins\d", r"\pods\a"),
+        (r"\pods\a", r"\pods\b"),
+        (r"\plugins\later", r"\pods\c"),
+    ] {
         node.run(&link(source, target)).unwrap();
         // The second time, an identical link exists.
         node.run(&link(source, target)).unwrap();
@@ -278,16 +393,29 @@ fn contract_14_a_link_to_a_directory_or_a_missing_path_is_a_directory_link() {
         assert_eq!(text, path(source).to_string());
     }
     for link in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
-        assert_ne!(link.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{link:?}");
+        assert_ne!(
+            link.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY,
+            0,
+            "{link:?}"
+        );
     }
     external.mkdir(r"C:\var\lib\kubelet\plugins\later").unwrap();
-    external.write(r"C:\var\lib\kubelet\pods\c\f", b"through").unwrap();
-    assert_eq!(external.read(r"C:\var\lib\kubelet\plugins\later\f").unwrap(), b"through");
+    external
+        .write(r"C:\var\lib\kubelet\pods\c\f", b"through")
+        .unwrap();
+    assert_eq!(
+        external
+            .read(r"C:\var\lib\kubelet\plugins\later\f")
+            .unwrap(),
+        b"through"
+    );
 }
 
 #[test]
 fn contract_14_a_link_to_a_file_is_a_file_link() {
-    let sim = os_sim::node().file(r"C:\var\lib\kubelet\plugins\f", b"content").build();
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\plugins\f", b"content")
+        .build();
     let node = node_on(&sim);
     for (source, target) in [(r"\plugins\f", r"\pods\a"), (r"\pods\a", r"\pods\b")] {
         node.run(&link(source, target)).unwrap();
@@ -295,9 +423,16 @@ fn contract_14_a_link_to_a_file_is_a_file_link() {
     }
     for file in sim.tree(r"C:\var\lib\kubelet\pods").unwrap() {
         assert!(matches!(file.kind, FileKind::Symlink(_)), "{file:?}");
-        assert_eq!(file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY, 0, "{file:?}");
+        assert_eq!(
+            file.attributes & os::abi::FILE_ATTRIBUTE_DIRECTORY,
+            0,
+            "{file:?}"
+        );
     }
-    assert_eq!(sim.external().read(r"C:\var\lib\kubelet\pods\b").unwrap(), b"content");
+    assert_eq!(
+        sim.external().read(r"C:\var\lib\kubelet\pods\b").unwrap(),
+        b"content"
+    );
 }
 
 #[test]
@@ -305,7 +440,10 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\plugins\d")
         .dir(r"C:\var\lib\kubelet\pods\empty")
-        .symlink(r"C:\var\lib\kubelet\pods\other", r"C:\var\lib\kubelet\plugins")
+        .symlink(
+            r"C:\var\lib\kubelet\pods\other",
+            r"C:\var\lib\kubelet\plugins",
+        )
         .file(r"C:\var\lib\kubelet\pods\f", b"")
         .build();
     let (node, before) = (node_on(&sim), sim.snapshot());
@@ -317,9 +455,19 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
         assert!(error.to_string().contains(what), "{error}");
     }
-    let error = refused(&node, &link(r"\plugins\d", r"\pods\missing\l"), Kind::NotFound);
-    let reason = error.to_string().split_once(": ").map(|(_, reason)| reason.to_owned());
-    assert_eq!(reason.as_deref(), Some("the directory missing: the system cannot find the file specified (2)"));
+    let error = refused(
+        &node,
+        &link(r"\plugins\d", r"\pods\missing\l"),
+        Kind::NotFound,
+    );
+    let reason = error
+        .to_string()
+        .split_once(": ")
+        .map(|(_, reason)| reason.to_owned());
+    assert_eq!(
+        reason.as_deref(),
+        Some("the directory missing: the system cannot find the file specified (2)")
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -328,9 +476,21 @@ fn contract_14_an_identical_link_is_accepted_even_if_its_source_cannot_be_opened
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\plugins\d").build();
     node_on(&sim).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
     let code = os::OsError::LOGON_FAILURE;
-    let fault = || Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
-    probed(&sim, fault()).run(&link(r"\plugins\d", r"\pods\l")).unwrap();
-    refused(&probed(&sim, fault()), &link(r"\plugins\d", r"\pods\new"), Kind::PermissionDenied);
+    let fault = || {
+        Fault::each(
+            |call| call.object.ends_with(r"plugins\d"),
+            When::Before,
+            FaultAction::Fail(code),
+        )
+    };
+    probed(&sim, fault())
+        .run(&link(r"\plugins\d", r"\pods\l"))
+        .unwrap();
+    refused(
+        &probed(&sim, fault()),
+        &link(r"\plugins\d", r"\pods\new"),
+        Kind::PermissionDenied,
+    );
 }
 
 #[test]
@@ -339,20 +499,38 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
         .mounted(r"C:\var\lib\kubelet\plugins\v")
         .dir(r"C:\var\lib\kubelet\plugins\d")
         .file(r"C:\var\lib\kubelet\plugins\f", b"")
-        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
-        .symlink(r"C:\var\lib\kubelet\pods\ll", r"C:\var\lib\kubelet\plugins\v")
+        .symlink(
+            r"C:\var\lib\kubelet\pods\l",
+            r"C:\var\lib\kubelet\plugins\d",
+        )
+        .symlink(
+            r"C:\var\lib\kubelet\pods\ll",
+            r"C:\var\lib\kubelet\plugins\v",
+        )
         .build();
     let node = node_on(&sim);
-    for (text, expected) in
-        [(r"\plugins\d", false), (r"\plugins\f", false), (r"\plugins\v", true), (r"\pods\l", true), (r"\pods\ll", true)]
-    {
+    for (text, expected) in [
+        (r"\plugins\d", false),
+        (r"\plugins\f", false),
+        (r"\plugins\v", true),
+        (r"\pods\l", true),
+        (r"\pods\ll", true),
+    ] {
         assert_eq!(node.run(&is_link(text)).unwrap(), expected, "{text}");
     }
     refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
-    sim.external().remove_all(r"C:\var\lib\kubelet\plugins\d").unwrap();
-    assert!(!node.run(&is_link(r"\pods\l")).unwrap(), "its target no longer exists");
+    sim.external()
+        .remove_all(r"C:\var\lib\kubelet\plugins\d")
+        .unwrap();
+    assert!(
+        !node.run(&is_link(r"\pods\l")).unwrap(),
+        "its target no longer exists"
+    );
     sim.unplug_disk(1);
-    assert!(!node.run(&is_link(r"\plugins\v")).unwrap(), "its volume no longer exists");
+    assert!(
+        !node.run(&is_link(r"\plugins\v")).unwrap(),
+        "its volume no longer exists"
+    );
 }
 
 #[test]
@@ -360,8 +538,14 @@ fn contract_15_a_relative_link_is_resolved_at_its_location() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\d").build();
     let (external, node) = (sim.external(), node_on(&sim));
     for (name, target, expected) in [("existing", "d", true), ("dangling", "e", false)] {
-        external.symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target).unwrap();
-        assert_eq!(node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(), expected, "{name}");
+        external
+            .symlink(&format!(r"C:\var\lib\kubelet\pods\{name}"), target)
+            .unwrap();
+        assert_eq!(
+            node.run(&is_link(&format!(r"\pods\{name}"))).unwrap(),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -369,11 +553,22 @@ fn contract_15_a_relative_link_is_resolved_at_its_location() {
 fn contract_15_a_target_that_cannot_be_opened_is_not_reported_missing() {
     let sim = os_sim::node()
         .dir(r"C:\var\lib\kubelet\plugins\d")
-        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\d")
+        .symlink(
+            r"C:\var\lib\kubelet\pods\l",
+            r"C:\var\lib\kubelet\plugins\d",
+        )
         .build();
     let code = os::OsError::IO_DEVICE;
-    let fault = Fault::each(|call| call.object.ends_with(r"plugins\d"), When::Before, FaultAction::Fail(code));
-    let error = refused(&probed(&sim, fault), &is_link(r"\pods\l"), Kind::FailedPrecondition);
+    let fault = Fault::each(
+        |call| call.object.ends_with(r"plugins\d"),
+        When::Before,
+        FaultAction::Fail(code),
+    );
+    let error = refused(
+        &probed(&sim, fault),
+        &is_link(r"\pods\l"),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(code));
 }
 
@@ -411,10 +606,23 @@ fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_t
             PathContext::Plugin,
             r"C:\csi\plugins, which csi-proxy's flag -kubelet-csi-plugins-path sets",
         ),
-        (pods, r"\pods\b", PathContext::Pod, r"C:\csi\pods, which csi-proxy's flag -kubelet-pod-path sets"),
+        (
+            pods,
+            r"\pods\b",
+            PathContext::Pod,
+            r"C:\csi\pods, which csi-proxy's flag -kubelet-pod-path sets",
+        ),
     ] {
-        let request = Mkdir { path: path(outside), context: Some(context) };
-        let error = refused(&Node::new(sim.process(), config), &request, Kind::PermissionDenied).to_string();
+        let request = Mkdir {
+            path: path(outside),
+            context: Some(context),
+        };
+        let error = refused(
+            &Node::new(sim.process(), config),
+            &request,
+            Kind::PermissionDenied,
+        )
+        .to_string();
         assert!(error.ends_with(reason), "{error}");
     }
 }
@@ -423,10 +631,14 @@ fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_t
 fn rmdir_contents_refuses_a_forged_mount_point() {
     let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
-    external.write(r"C:\var\lib\kubelet\plugins\v\data", b"data of another pod").unwrap();
+    external
+        .write(r"C:\var\lib\kubelet\plugins\v\data", b"data of another pod")
+        .unwrap();
     for (name, disk) in [("system", 0), ("others", 1)] {
         let volume = sim.volume_on(disk).unwrap().name();
-        external.junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume).unwrap();
+        external
+            .junction(&format!(r"C:\var\lib\kubelet\pods\{name}"), &volume)
+            .unwrap();
     }
     let (node, before) = (node_on(&sim), sim.snapshot());
     for forged in [r"\pods\system", r"\pods\others"] {
@@ -438,39 +650,72 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
 #[test]
 fn contract_09b_names_that_only_a_language_considers_equal_are_different() {
     // Unicode's upper case of the sharp s is SS.
-    let [registered, forged] = ["strasse", "stra\u{df}e"].map(|name| format!(r"C:\var\lib\kubelet\plugins\{name}"));
+    let [registered, forged] =
+        ["strasse", "stra\u{df}e"].map(|name| format!(r"C:\var\lib\kubelet\plugins\{name}"));
     let sim = ntfs().mounted(&registered).build();
     let (external, node) = (sim.external(), node_on(&sim));
-    external.write(&format!(r"{registered}\data"), b"data of another pod").unwrap();
-    external.junction(&forged, &sim.volume_on(1).unwrap().name()).unwrap();
+    external
+        .write(&format!(r"{registered}\data"), b"data of another pod")
+        .unwrap();
+    external
+        .junction(&forged, &sim.volume_on(1).unwrap().name())
+        .unwrap();
     refused(&node, &contents(&forged), Kind::PermissionDenied);
     assert!(external.exists(&format!(r"{registered}\data")));
 
     let link = |source: &str| link(source, r"\pods\l");
     node.run(&link(&registered)).unwrap();
     refused(&node, &link(&forged), Kind::AlreadyExists);
-    node.run(&link(r"c:\VAR\lib\kubelet\plugins\STRASSE")).unwrap();
+    node.run(&link(r"c:\VAR\lib\kubelet\plugins\STRASSE"))
+        .unwrap();
 }
 
 #[test]
 fn rmdir_contents_keeps_the_system_volume_information_of_a_volume() {
     let sim = ntfs().mounted(r"C:\var\lib\kubelet\plugins\v").build();
     let external = sim.external();
-    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x").unwrap();
-    external.mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information").unwrap();
+    external
+        .mkdir_all(r"C:\var\lib\kubelet\plugins\v\System Volume Information\x")
+        .unwrap();
+    external
+        .mkdir_all(r"C:\var\lib\kubelet\plugins\v\a\System Volume Information")
+        .unwrap();
     node_on(&sim).run(&contents(r"\plugins\v")).unwrap();
-    assert_eq!(external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(), ["System Volume Information"]);
+    assert_eq!(
+        external.read_dir(r"C:\var\lib\kubelet\plugins\v").unwrap(),
+        ["System Volume Information"]
+    );
 }
 
 #[test]
 fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directories() {
-    let sim = ntfs().mounted(r"C:\local\v").symlink(r"C:\local\l", r"C:\local\v").build();
+    let sim = ntfs()
+        .mounted(r"C:\local\v")
+        .symlink(r"C:\local\l", r"C:\local\v")
+        .build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let (volume, target) = (volume_on(&node, 1), path(r"C:\local\v"));
     assert!(node.run(&is_link(r"C:\local\l")).unwrap());
     assert_eq!(node.run(&mounted_at(r"C:\local\l")).unwrap(), volume);
-    assert_eq!(node.run(&storage_ops::GetClosestVolumeIdFromTargetPath { target: target.clone() }).unwrap(), volume);
-    refused(&node, &storage_ops::MountVolume { volume, target: target.clone() }, Kind::PermissionDenied);
-    refused(&node, &storage_ops::UnmountVolume { volume, target }, Kind::PermissionDenied);
+    assert_eq!(
+        node.run(&storage_ops::GetClosestVolumeIdFromTargetPath {
+            target: target.clone()
+        })
+        .unwrap(),
+        volume
+    );
+    refused(
+        &node,
+        &storage_ops::MountVolume {
+            volume,
+            target: target.clone(),
+        },
+        Kind::PermissionDenied,
+    );
+    refused(
+        &node,
+        &storage_ops::UnmountVolume { volume, target },
+        Kind::PermissionDenied,
+    );
     assert_eq!(sim.snapshot(), before);
 }

@@ -9,7 +9,9 @@ use os::{Access, NtPath, Open, Options, Os as _, OsError};
 use os_sim::Sim;
 use storage_ops::{Config, FormatVolume, Kind, NewFileSystem, Node, VolumeId};
 
-use crate::setup::{GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on};
+use crate::setup::{
+    GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on,
+};
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
@@ -24,7 +26,9 @@ fn refs(allocation_unit: u32) -> Config {
 }
 
 fn writers() -> Config {
-    let format_writers = [WRITER, "S-1-5-32-545"].map(|sid| sid.parse().unwrap()).into();
+    let format_writers = [WRITER, "S-1-5-32-545"]
+        .map(|sid| sid.parse().unwrap())
+        .into();
     Config::default().with(|c| c.format_writers = format_writers)
 }
 
@@ -38,7 +42,13 @@ fn raw() -> (Sim, VolumeId) {
 fn root_list(sim: &Sim) -> Vec<AccessEntry> {
     let root = NtPath::volume_root(sim.volume_on(1).unwrap().id);
     let how = Open::existing(Access::READ_CONTROL, Options::DIRECTORY);
-    sim.process().open(&root, &how).unwrap().security_descriptor().unwrap().entries.unwrap()
+    sim.process()
+        .open(&root, &how)
+        .unwrap()
+        .security_descriptor()
+        .unwrap()
+        .entries
+        .unwrap()
 }
 
 /// Returns the list that Windows gives the root of a new volume, and after it the entries of the
@@ -66,7 +76,11 @@ fn with_fault(sim: &Sim, fault: Fault) -> Node {
 fn a_raw_volume_gets_the_file_system_and_the_allocation_unit_of_the_settings() {
     for (config, file_system, cluster) in [
         (Config::default(), "NTFS", 4096),
-        (Config::default().with(|c| c.format_allocation_unit = Some(65536)), "NTFS", 65536),
+        (
+            Config::default().with(|c| c.format_allocation_unit = Some(65536)),
+            "NTFS",
+            65536,
+        ),
         (refs(65536), "ReFS", 65536),
     ] {
         let (sim, volume) = raw();
@@ -75,7 +89,10 @@ fn a_raw_volume_gets_the_file_system_and_the_allocation_unit_of_the_settings() {
             node.run(&FormatVolume::new(volume)).unwrap();
         }
         let found = sim.volume_on(1).unwrap();
-        assert_eq!((found.file_system.as_deref(), found.cluster, found.formats), (Some(file_system), cluster, 1));
+        assert_eq!(
+            (found.file_system.as_deref(), found.cluster, found.formats),
+            (Some(file_system), cluster, 1)
+        );
     }
 }
 
@@ -93,21 +110,45 @@ fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_th
     let (sim, volume) = raw();
     let node = Node::new(sim.process(), refs(8192));
     let error = refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
-    assert!(error.code() == Some(OsError(43000)) && error.to_string().contains("-format-allocation-unit"), "{error}");
+    assert!(
+        error.code() == Some(OsError(43000))
+            && error.to_string().contains("-format-allocation-unit"),
+        "{error}"
+    );
 }
 
 #[test]
 fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry() {
     let (sim, volume) = raw();
-    let node = with_fault(&sim, failing_once("set_access_list", OsError::ACCESS_DENIED));
+    let node = with_fault(
+        &sim,
+        failing_once("set_access_list", OsError::ACCESS_DENIED),
+    );
     let error = refused(&node, &FormatVolume::new(volume), Kind::PermissionDenied);
-    assert!(error.to_string().contains("the access list of its root directory cannot be changed"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the access list of its root directory cannot be changed"),
+        "{error}"
+    );
     // An administrator denies one of the accounts what it is about to get.
     let mut expected = new_list();
-    expected.insert(0, AccessEntry { kind: EntryKind::Deny, ..expected.last().unwrap().clone() });
-    let (os, how) = (sim.process(), Open::existing(Access::WRITE_DAC, Options::DIRECTORY));
-    let root = os.open(&NtPath::volume_root(sim.volume_on(1).unwrap().id), &how).unwrap();
-    root.set_access_list(&expected[..expected.len() - 2]).unwrap();
+    expected.insert(
+        0,
+        AccessEntry {
+            kind: EntryKind::Deny,
+            ..expected.last().unwrap().clone()
+        },
+    );
+    let (os, how) = (
+        sim.process(),
+        Open::existing(Access::WRITE_DAC, Options::DIRECTORY),
+    );
+    let root = os
+        .open(&NtPath::volume_root(sim.volume_on(1).unwrap().id), &how)
+        .unwrap();
+    root.set_access_list(&expected[..expected.len() - 2])
+        .unwrap();
     for _ in 0..2 {
         node.run(&FormatVolume::new(volume)).unwrap();
         assert_eq!(root_list(&sim), expected);
@@ -116,13 +157,21 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
 
 #[test]
 fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
-    for (primitive, when) in
-        [(FORMAT, When::After), ("set_access_list", When::Before), ("set_access_list", When::After)]
-    {
+    for (primitive, when) in [
+        (FORMAT, When::After),
+        ("set_access_list", When::Before),
+        ("set_access_list", When::After),
+    ] {
         for mounts in [true, false] {
             let (sim, volume) = raw();
-            let died = Fault::each(move |call| call.primitive == primitive, when, FaultAction::Die);
-            with_fault(&sim, died).run(&FormatVolume::new(volume)).unwrap_err();
+            let died = Fault::each(
+                move |call| call.primitive == primitive,
+                when,
+                FaultAction::Die,
+            );
+            with_fault(&sim, died)
+                .run(&FormatVolume::new(volume))
+                .unwrap_err();
             let node = Node::new(sim.process(), writers());
             if mounts {
                 // Drivers ask IsVolumeFormatted first, and then do not call FormatVolume again.
@@ -143,8 +192,14 @@ fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is
     // The device reports a raw volume, and the storage provider NTFS: the formatting does not
     // begin.
     let is_raw = FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME);
-    let raw = Fault::each(|call| call.primitive == "query_fs Attribute", When::Before, is_raw);
-    with_fault(&sim, raw).run(&FormatVolume::new(volume)).unwrap_err();
+    let raw = Fault::each(
+        |call| call.primitive == "query_fs Attribute",
+        When::Before,
+        is_raw,
+    );
+    with_fault(&sim, raw)
+        .run(&FormatVolume::new(volume))
+        .unwrap_err();
     let node = Node::new(sim.process(), writers());
     node.run(&FormatVolume::new(volume)).unwrap();
     node.run(&mount(volume, MOUNT)).unwrap();
@@ -154,11 +209,26 @@ fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is
 #[test]
 fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_administrator_makes_it() {
     let (sim, volume) = raw();
-    let fails = Fault::each(|call| call.primitive == FORMAT, When::Before, FaultAction::Return(43005));
-    refused(&with_fault(&sim, fails), &FormatVolume::new(volume), Kind::FailedPrecondition);
-    provider(&sim, "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0", "Format", &[]);
+    let fails = Fault::each(
+        |call| call.primitive == FORMAT,
+        When::Before,
+        FaultAction::Return(43005),
+    );
+    refused(
+        &with_fault(&sim, fails),
+        &FormatVolume::new(volume),
+        Kind::FailedPrecondition,
+    );
+    provider(
+        &sim,
+        "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0",
+        "Format",
+        &[],
+    );
     let before = root_list(&sim);
-    Node::new(sim.process(), writers()).run(&mount(volume, MOUNT)).unwrap();
+    Node::new(sim.process(), writers())
+        .run(&mount(volume, MOUNT))
+        .unwrap();
     assert_eq!(root_list(&sim), before);
 }
 
@@ -168,9 +238,13 @@ fn without_such_accounts_formatting_and_mounting_make_no_further_calls() {
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&FormatVolume::new(volume)).unwrap();
     node.run(&mount(volume, MOUNT)).unwrap();
-    for primitive in
-        ["set_volatile_text", "registry_text", "delete_registry_value", "security_descriptor", "set_access_list"]
-    {
+    for primitive in [
+        "set_volatile_text",
+        "registry_text",
+        "delete_registry_value",
+        "security_descriptor",
+        "set_access_list",
+    ] {
         assert_eq!(trace.counts().of(primitive), 0, "{primitive}");
     }
 }

@@ -1,11 +1,13 @@
 //! Tests of growing a volume: by how much, up to which size, and when it is left unchanged.
 
 use crate::setup::{
-    GIB, NoProbe, add_partition, failing, layered, node_on, ntfs, probed, provider, refused, resize, traced, volume_on,
-    volumes_of,
+    GIB, NoProbe, add_partition, failing, layered, node_on, ntfs, probed, provider, refused,
+    resize, traced, volume_on, volumes_of,
 };
 use faults::{Layer, Race};
-use os::{CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi};
+use os::{
+    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi,
+};
 use os_sim::Sim;
 use storage_ops::{GetVolumeStats, Kind, VolumeId};
 
@@ -48,7 +50,12 @@ impl PendingCall for Analysing {
 }
 
 impl Layer for Analysing {
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         match call.method {
             "GetSupportedSize" => Ok(CallStatus::StillRunning(Box::new(Self))),
             _ => wmi.call(call, deadline),
@@ -62,7 +69,11 @@ fn a_volume_grows_although_the_analysis_of_its_fragmentation_never_ends() {
     let node = layered(&sim, Analysing);
     for size in [2 * GIB, 0] {
         node.run(&resize(volume, size)).unwrap();
-        let expected = if size == 0 { (16 << 40) + GIB - 17 * MIB } else { size };
+        let expected = if size == 0 {
+            (16 << 40) + GIB - 17 * MIB
+        } else {
+            size
+        };
         assert_eq!(length(&sim), expected);
         let total = node.run(&GetVolumeStats { volume }).unwrap().total;
         assert!(total <= expected && total + MIB > expected, "{total}");
@@ -77,7 +88,11 @@ fn a_volume_grows_up_to_the_next_partition() {
         let (node, trace) = traced(&sim, NoProbe);
         node.run(&resize(volume, 0)).unwrap();
         assert_eq!(length(&sim), (100 + gap) * MIB);
-        assert_eq!(trace.counts().wmi == 0, gap == 0, "WMI is not called if there is no space");
+        assert_eq!(
+            trace.counts().wmi == 0,
+            gap == 0,
+            "WMI is not called if there is no space"
+        );
         sim.invariants().unwrap();
     }
 }
@@ -87,21 +102,38 @@ fn a_partition_is_found_by_its_offset_if_the_entries_of_the_table_have_another_o
     let sim = os_sim::node().disk(GIB).gpt().build();
     add_partition(&sim, Some(800 * MIB), 100 * MIB);
     add_partition(&sim, Some(16 * MIB), 100 * MIB);
-    let numbers: Vec<_> = sim.disk(1).unwrap().partitions.iter().map(|partition| partition.number).collect();
+    let numbers: Vec<_> = sim
+        .disk(1)
+        .unwrap()
+        .partitions
+        .iter()
+        .map(|partition| partition.number)
+        .collect();
     assert_eq!(numbers, [1, 3, 2]);
     let node = node_on(&sim);
     let volumes = node.run(&volumes_of(1)).unwrap();
     for volume in volumes {
         node.run(&resize(volume, 0)).unwrap();
     }
-    let lengths: Vec<_> = sim.disk(1).unwrap().partitions.iter().map(|partition| partition.length).collect();
+    let lengths: Vec<_> = sim
+        .disk(1)
+        .unwrap()
+        .partitions
+        .iter()
+        .map(|partition| partition.length)
+        .collect();
     assert_eq!(lengths[1..], [784 * MIB, GIB - 801 * MIB]);
     sim.invariants().unwrap();
 }
 
 #[test]
 fn a_partition_of_an_mbr_grows_up_to_two_tebibytes() {
-    let sim = os_sim::node().disk(GIB).mbr().formatted("NTFS").grown_to(3 << 40).build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .mbr()
+        .formatted("NTFS")
+        .grown_to(3 << 40)
+        .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     refused(&node, &resize(volume, 5 << 39), Kind::FailedPrecondition);
@@ -128,8 +160,18 @@ fn a_volume_grows_into_the_space_of_a_partition_that_another_program_has_deleted
 struct Exchanged;
 
 impl Layer for Exchanged {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        wmi.query(namespace, &wql.replace("Number = 1", "Number = 2"), deadline)
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
+        wmi.query(
+            namespace,
+            &wql.replace("Number = 1", "Number = 2"),
+            deadline,
+        )
     }
 }
 
@@ -139,11 +181,22 @@ fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() 
     let sim = disk(disk(os_sim::node())).build();
     let volume = volume_on(&node_on(&sim), 1);
     assert!(sim.grow_disk(1, 2 * GIB) && sim.grow_disk(2, 2 * GIB));
-    let partitions = || format!("{:?} {:?}", sim.disk(1).unwrap().partitions, sim.disk(2).unwrap().partitions);
+    let partitions = || {
+        format!(
+            "{:?} {:?}",
+            sim.disk(1).unwrap().partitions,
+            sim.disk(2).unwrap().partitions
+        )
+    };
     let before = partitions();
     let node = layered(&sim, Exchanged);
     let error = refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("was replaced: the storage provider reports"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("was replaced: the storage provider reports"),
+        "{error}"
+    );
     assert_eq!(partitions(), before);
 }
 
@@ -166,7 +219,11 @@ fn contract_26_a_partition_grows_by_at_least_one_mebibyte() {
         let (node, trace) = traced(&sim, NoProbe);
         node.run(&resize(volume, before + more)).unwrap();
         assert_eq!(length(&sim) - before, gained, "{more}");
-        assert_eq!(trace.counts().wmi == 0, gained == 0, "WMI is not called if the partition is large enough");
+        assert_eq!(
+            trace.counts().wmi == 0,
+            gained == 0,
+            "WMI is not called if the partition is large enough"
+        );
     }
 }
 
@@ -176,7 +233,10 @@ fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
     let node = node_on(&sim);
     let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
     let max = 157 * MIB;
-    assert!(error.to_string().contains(&format!("at most {max}")), "{error}");
+    assert!(
+        error.to_string().contains(&format!("at most {max}")),
+        "{error}"
+    );
     assert_eq!(length(&sim), 100 * MIB);
     node.run(&resize(volume, 158 * MIB - 1)).unwrap();
     assert_eq!(length(&sim), max);
@@ -186,7 +246,11 @@ fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
 fn a_provider_that_is_busy_is_unavailable() {
     let (sim, volume) = grown(GIB);
     let before = length(&sim);
-    refused(&probed(&sim, failing(RESIZE, OsError::WMI_QUEUE_FULL)), &resize(volume, 0), Kind::Unavailable);
+    refused(
+        &probed(&sim, failing(RESIZE, OsError::WMI_QUEUE_FULL)),
+        &resize(volume, 0),
+        Kind::Unavailable,
+    );
     assert_eq!(length(&sim), before);
 }
 
@@ -198,25 +262,50 @@ fn growth_that_was_undone_is_not_reported_as_success() {
     let undone = Race::before(2, move || {
         assert_eq!(length(&other), before + 100 * MIB);
         let wql = "SELECT * FROM MSFT_Partition WHERE DiskNumber = 1 AND PartitionNumber = 2";
-        provider(&other, wql, "Resize", &[("Size", Value::Text(before.to_string()))]);
+        provider(
+            &other,
+            wql,
+            "Resize",
+            &[("Size", Value::Text(before.to_string()))],
+        );
     })
     .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     let node = probed(&sim, undone);
-    let error = refused(&node, &resize(volume, before + 100 * MIB), Kind::FailedPrecondition);
-    assert!(error.to_string().ends_with("but the partition has not grown"), "{error}");
+    let error = refused(
+        &node,
+        &resize(volume, before + 100 * MIB),
+        Kind::FailedPrecondition,
+    );
+    assert!(
+        error
+            .to_string()
+            .ends_with("but the partition has not grown"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
-    for (name, sector, fills) in [("NTFS", 512, true), ("NTFS", 4096, true), ("ReFS", 512, false)] {
-        let disk = os_sim::node().disk(GIB).sector_size(sector).partitioned().formatted(name);
+    for (name, sector, fills) in [
+        ("NTFS", 512, true),
+        ("NTFS", 4096, true),
+        ("ReFS", 512, false),
+    ] {
+        let disk = os_sim::node()
+            .disk(GIB)
+            .sector_size(sector)
+            .partitioned()
+            .formatted(name);
         let sim = disk.file_system_of(GIB / 2).build();
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();
         let total = node.run(&GetVolumeStats { volume }).unwrap().total;
         if fills {
-            assert!(total <= length(&sim) && total + MIB > length(&sim), "{total}");
+            assert!(
+                total <= length(&sim) && total + MIB > length(&sim),
+                "{total}"
+            );
         } else {
             assert!(total <= GIB / 2, "{total}");
         }
@@ -232,7 +321,11 @@ fn a_file_system_is_extended_if_at_least_one_mebibyte_is_missing() {
         let (node, trace) = traced(&sim, NoProbe);
         let volume = volume_on(&node, 1);
         node.run(&resize(volume, 0)).unwrap();
-        assert_eq!(trace.counts().of("control FSCTL_EXTEND_VOLUME"), extended, "{missing}");
+        assert_eq!(
+            trace.counts().of("control FSCTL_EXTEND_VOLUME"),
+            extended,
+            "{missing}"
+        );
     }
 }
 
@@ -242,8 +335,16 @@ fn a_volume_with_large_allocation_units_that_fills_its_partition_is_left_unchang
         let sim = os_sim::node().disk(GIB).partitioned().build();
         let (unit, node) = (u32::try_from(unit).unwrap(), node_on(&sim));
         let volume = volume_on(&node, 1);
-        let wql = format!("SELECT * FROM MSFT_Volume WHERE Path = '{}'", volume.to_string().replace('\\', r"\\"));
-        provider(&sim, &wql, "Format", &[("AllocationUnitSize", Value::U32(unit))]);
+        let wql = format!(
+            "SELECT * FROM MSFT_Volume WHERE Path = '{}'",
+            volume.to_string().replace('\\', r"\\")
+        );
+        provider(
+            &sim,
+            &wql,
+            "Format",
+            &[("AllocationUnitSize", Value::U32(unit))],
+        );
         let before = sim.snapshot();
         node.run(&resize(volume, 0)).unwrap();
         assert_eq!(sim.snapshot(), before, "{unit}");

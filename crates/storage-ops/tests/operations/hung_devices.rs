@@ -11,13 +11,15 @@ use os::{Os, OsError, OsResult, U16String, Uuid};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::inspect::Inspector;
 use storage_ops::{
-    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, Node, Operation, PartitionDisk,
-    Rescan, VolumeId,
+    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, Node, Operation,
+    PartitionDisk, Rescan, VolumeId,
 };
 
 use crate::executor::settled;
 use crate::quotas::spawn_for;
-use crate::setup::{GIB, NoProbe, PARTITION, add_partition, node_on, set_online, traced, volume_on, volumes_of};
+use crate::setup::{
+    GIB, NoProbe, PARTITION, add_partition, node_on, set_online, traced, volume_on, volumes_of,
+};
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
 const UPDATE: &str = "control DISK_UPDATE_PROPERTIES";
@@ -50,7 +52,9 @@ impl Probe for Hangs {
         if call.primitive == "flush" {
             self.flushed.lock().unwrap().push(call.object.clone());
         }
-        let is_hung = |(primitive, object): &HungCall| call.primitive == *primitive && call.object.contains(object);
+        let is_hung = |(primitive, object): &HungCall| {
+            call.primitive == *primitive && call.object.contains(object)
+        };
         if !self.calls.lock().unwrap().iter().any(is_hung) {
             return FaultAction::Go;
         }
@@ -76,8 +80,16 @@ impl HangingNode {
             flushed: Mutex::default(),
         });
         let os: Arc<dyn Os> = Arc::new(Probed::new(sim.process(), Arc::clone(&hangs)));
-        let executor = Arc::new(Executor::new(Arc::new(Node::new(Arc::clone(&os), Config::default()))));
-        Self { sim, os, executor, hangs }
+        let executor = Arc::new(Executor::new(Arc::new(Node::new(
+            Arc::clone(&os),
+            Config::default(),
+        ))));
+        Self {
+            sim,
+            os,
+            executor,
+            hangs,
+        }
     }
 
     /// Reads the node on another thread while time passes.
@@ -98,12 +110,23 @@ impl HangingNode {
 
     /// Returns whether a request has written the cache of `volume`.
     fn has_flushed(&self, volume: VolumeId) -> bool {
-        self.hangs.flushed.lock().unwrap().iter().any(|object| object.contains(&guid(&volume)))
+        self.hangs
+            .flushed
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|object| object.contains(&guid(&volume)))
     }
 
     /// Runs `count` equal requests of different clients at once, while time passes.
-    async fn run_many<O: Operation + Clone>(&self, count: u64, operation: O) -> Vec<Result<O::Output, Error>> {
-        let requests: Vec<_> = (0..count).map(|client| spawn_for(&self.executor, client, operation.clone())).collect();
+    async fn run_many<O: Operation + Clone>(
+        &self,
+        count: u64,
+        operation: O,
+    ) -> Vec<Result<O::Output, Error>> {
+        let requests: Vec<_> = (0..count)
+            .map(|client| spawn_for(&self.executor, client, operation.clone()))
+            .collect();
         // It must end long before.
         for _ in 0..20_000 {
             if requests.iter().all(tokio::task::JoinHandle::is_finished) {
@@ -127,7 +150,10 @@ impl HangingNode {
 
     /// Returns how many calls have hung, and how many of them still do.
     fn count(&self) -> (usize, usize) {
-        (self.hangs.begun.load(Ordering::SeqCst), self.hangs.running.load(Ordering::SeqCst))
+        (
+            self.hangs.begun.load(Ordering::SeqCst),
+            self.hangs.running.load(Ordering::SeqCst),
+        )
     }
 
     /// Makes the calls end that hang, and lets later ones pass.
@@ -158,17 +184,31 @@ impl Drop for HangingNode {
 }
 
 fn guid(volume: &VolumeId) -> String {
-    volume.to_string().split(['{', '}']).nth(1).unwrap().to_owned()
+    volume
+        .to_string()
+        .split(['{', '}'])
+        .nth(1)
+        .unwrap()
+        .to_owned()
 }
 
 /// Returns the calls that hang of these volumes.
 fn extents_of(volumes: &[VolumeId]) -> Vec<HungCall> {
-    volumes.iter().map(|volume| (EXTENTS, guid(volume))).collect()
+    volumes
+        .iter()
+        .map(|volume| (EXTENTS, guid(volume)))
+        .collect()
 }
 
 /// A node with three disks, of which disk 1 is on NVMe.
 fn with_nvme() -> Sim {
-    os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("pvc-1").disk(GIB).page83_ascii("pvc-2").build()
+    os_sim::node()
+        .disk(GIB)
+        .bus(BusType::NVME)
+        .page83_ascii("pvc-1")
+        .disk(GIB)
+        .page83_ascii("pvc-2")
+        .build()
 }
 
 fn of_nvme(primitive: &'static str) -> HungCall {
@@ -178,7 +218,13 @@ fn of_nvme(primitive: &'static str) -> HungCall {
 /// A node with a volume on disk 1, which does not answer, and one on disk 2. Disk 3 has no
 /// partition.
 fn with_hung_volume() -> HangingNode {
-    let sim = os_sim::node().disk(GIB).partitioned().disk(GIB).partitioned().disk(GIB).build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .disk(GIB)
+        .partitioned()
+        .disk(GIB)
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     HangingNode::new(sim, extents_of(&[volume]))
 }
@@ -207,31 +253,67 @@ async fn a_disk_that_does_not_answer_when_it_is_opened_blocks_no_listing() {
         assert_eq!(node.run(ListDiskIds).await.unwrap().len(), 2);
     }
     assert_eq!(node.count(), (1, 1));
-    let error = node.run(GetDiskNumberByName { name: "pvc-2".into() }).await.unwrap_err();
-    assert!(error.kind() == Kind::Unavailable && error.to_string().contains("nvme#disk"), "{error}");
+    let error = node
+        .run(GetDiskNumberByName {
+            name: "pvc-2".into(),
+        })
+        .await
+        .unwrap_err();
+    assert!(
+        error.kind() == Kind::Unavailable && error.to_string().contains("nvme#disk"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_unavailable_while_a_disk_that_may_have_it_does_not_answer() {
     let node = HangingNode::new(with_nvme(), vec![of_nvme(PROPERTY)]);
     for name in ["pvc-1", "pvc-2", "pvc-3"] {
-        let error = node.run(GetDiskNumberByName { name: name.into() }).await.unwrap_err();
-        assert!(error.kind() == Kind::Unavailable && error.to_string().contains("disk 1"), "{error}");
+        let error = node
+            .run(GetDiskNumberByName { name: name.into() })
+            .await
+            .unwrap_err();
+        assert!(
+            error.kind() == Kind::Unavailable && error.to_string().contains("disk 1"),
+            "{error}"
+        );
     }
     node.end_hangs();
-    while node.run(GetDiskNumberByName { name: "pvc-2".into() }).await != Ok(DiskNumber(2)) {}
-    assert_eq!(node.run(GetDiskNumberByName { name: "pvc-1".into() }).await, Ok(DiskNumber(1)));
+    while node
+        .run(GetDiskNumberByName {
+            name: "pvc-2".into(),
+        })
+        .await
+        != Ok(DiskNumber(2))
+    {}
+    assert_eq!(
+        node.run(GetDiskNumberByName {
+            name: "pvc-1".into()
+        })
+        .await,
+        Ok(DiskNumber(1))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_of_the_node_that_does_not_answer_hides_no_name() {
-    let sim = os_sim::node().disk(GIB).bus(BusType::NVME).page83_ascii("pvc-1").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .bus(BusType::NVME)
+        .page83_ascii("pvc-1")
+        .build();
     let process = sim.process();
     let paths = process.device_interfaces(os::abi::DISK_INTERFACE).unwrap();
-    let own = paths.iter().map(|path| path.to_string_lossy()).find(|path| !path.contains("nvme#disk")).unwrap();
+    let own = paths
+        .iter()
+        .map(|path| path.to_string_lossy())
+        .find(|path| !path.contains("nvme#disk"))
+        .unwrap();
     let own = own.trim_start_matches(r"\\?\").to_owned();
     let node = HangingNode::new(sim, Vec::new());
-    let find = GetDiskNumberByName { name: "pvc-1".into() };
+    let find = GetDiskNumberByName {
+        name: "pvc-1".into(),
+    };
     assert_eq!(node.run(find.clone()).await, Ok(DiskNumber(1)));
     // Its number is known of the first request.
     node.hangs.calls.lock().unwrap().push(("open", own));
@@ -243,7 +325,12 @@ async fn a_disk_of_the_node_that_does_not_answer_hides_no_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_that_do_not_answer_are_each_asked_once() {
-    let sim = os_sim::node().disk(4 * GIB).gpt().disk(GIB).partitioned().build();
+    let sim = os_sim::node()
+        .disk(4 * GIB)
+        .gpt()
+        .disk(GIB)
+        .partitioned()
+        .build();
     for _ in 0..20 {
         add_partition(&sim, None, 20 << 20);
     }
@@ -268,10 +355,19 @@ async fn a_volume_that_does_not_answer_is_flushed_before_its_disk_is_taken_offli
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_does_not_answer_hides_none_of_its_volumes() {
-    let sim = os_sim::node().disk(GIB).bus(BusType::NVME).partitioned().disk(GIB).build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .bus(BusType::NVME)
+        .partitioned()
+        .disk(GIB)
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     let node = HangingNode::new(sim, vec![of_nvme(PROPERTY)]);
-    assert_eq!(node.run(ListDiskIds).await.unwrap().len(), 2, "without one of three");
+    assert_eq!(
+        node.run(ListDiskIds).await.unwrap().len(),
+        2,
+        "without one of three"
+    );
     assert_eq!(node.run(volumes_of(1)).await.unwrap(), [volume]);
     node.run(PARTITION).await.unwrap();
     node.run(set_online(1, false)).await.unwrap();
@@ -289,11 +385,24 @@ fn the_other_readings_of_a_node_on_which_a_device_does_not_answer_are_returned()
     calls.extend(extents_of(&[volume]));
     let node = HangingNode::new(sim, calls);
     let (disks, error) = node.inspect(|inspector| inspector.disks().unwrap());
-    assert_eq!((disks.len(), error), (2, Some(OsError::SEM_TIMEOUT)), "without one of three");
+    assert_eq!(
+        (disks.len(), error),
+        (2, Some(OsError::SEM_TIMEOUT)),
+        "without one of three"
+    );
     let volumes = node.inspect(|inspector| inspector.volumes().unwrap());
-    let late: Vec<_> = volumes.iter().filter(|readings| readings.disks.is_err()).collect();
-    assert!(late.len() == 1 && late[0].id == volume && volumes.len() > 1, "{volumes:?}");
-    assert_eq!(late[0].disks.as_ref().unwrap_err().code(), Some(OsError::SEM_TIMEOUT));
+    let late: Vec<_> = volumes
+        .iter()
+        .filter(|readings| readings.disks.is_err())
+        .collect();
+    assert!(
+        late.len() == 1 && late[0].id == volume && volumes.len() > 1,
+        "{volumes:?}"
+    );
+    assert_eq!(
+        late[0].disks.as_ref().unwrap_err().code(),
+        Some(OsError::SEM_TIMEOUT)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,7 +412,11 @@ async fn a_volume_that_does_not_answer_keeps_no_lock_of_another_disk() {
         node.run(set_online(2, online)).await.unwrap();
         assert_eq!(node.sim.disk(2).unwrap().offline, !online);
     }
-    node.run(PartitionDisk { disk: DiskNumber(3) }).await.unwrap();
+    node.run(PartitionDisk {
+        disk: DiskNumber(3),
+    })
+    .await
+    .unwrap();
     assert_eq!(node.run(volumes_of(3)).await.unwrap().len(), 1);
     assert_eq!(node.executor.node().locked_objects(), 0);
     assert_eq!(node.count(), (1, 1));
@@ -333,7 +446,11 @@ async fn a_storage_port_that_does_not_answer_blocks_no_rescan() {
     for _ in 0..2 {
         for scan in node.run_many(10, Rescan).await {
             let error = scan.unwrap_err();
-            assert_eq!((error.kind(), error.code()), (Kind::Unavailable, Some(OsError::SEM_TIMEOUT)), "{error}");
+            assert_eq!(
+                (error.kind(), error.code()),
+                (Kind::Unavailable, Some(OsError::SEM_TIMEOUT)),
+                "{error}"
+            );
         }
         assert_eq!(node.count(), (1, 1), "the second scan leaves it out");
         assert_eq!(node.executor.node().locked_objects(), 0);
@@ -360,10 +477,16 @@ async fn a_rescan_leaves_out_a_storage_port_that_does_not_answer() {
     sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
     let mut node = HangingNode::new(sim, vec![("reenumerate", "hung port".to_owned())]);
     node.os = Arc::new(Layered::around(Arc::clone(&node.os), TwoPorts));
-    node.executor = Arc::new(Executor::new(Arc::new(Node::new(Arc::clone(&node.os), Config::default()))));
+    node.executor = Arc::new(Executor::new(Arc::new(Node::new(
+        Arc::clone(&node.os),
+        Config::default(),
+    ))));
     node.run(Rescan).await.unwrap();
     assert!(node.sim.disk(1).is_some(), "the other port was scanned");
-    assert_eq!((node.count(), node.executor.node().locked_objects()), ((1, 1), 0));
+    assert_eq!(
+        (node.count(), node.executor.node().locked_objects()),
+        ((1, 1), 0)
+    );
 }
 
 #[test]
@@ -371,5 +494,9 @@ fn a_rescan_updates_no_disk_that_is_a_mounted_file() {
     let sim = os_sim::node().disk(GIB).disk(GIB).vhd().build();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&Rescan).unwrap();
-    assert_eq!(trace.counts().of(UPDATE), 2, "the disk of the system and the other one");
+    assert_eq!(
+        trace.counts().of(UPDATE),
+        2,
+        "the disk of the system and the other one"
+    );
 }

@@ -1,20 +1,22 @@
 //! Tests of the operations on the iSCSI initiator.
 
-use crate::setup::{GIB, NoProbe, both, failing, failing_once, layered, node_on, probed, provider, refused, traced};
+use crate::setup::{
+    GIB, NoProbe, both, failing, failing_once, layered, node_on, probed, provider, refused, traced,
+};
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use faults::{Fault, FaultAction, Layer, Probe, Race, When};
 use os::{
-    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Returned, Time,
-    Value, Wmi,
+    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, Os, OsError,
+    OsResult, Returned, Time, Value, Wmi,
 };
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetDiskStats,
-    GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret, ServiceName, SetMutualChapSecret,
-    StartService, TargetPortal,
+    AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
+    GetDiskStats, GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret,
+    ServiceName, SetMutualChapSecret, StartService, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -46,7 +48,8 @@ fn portal() -> TargetPortal {
 fn discovered(sim: &Sim) -> Node {
     let node = node_on(sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    node.run(&DiscoverTargetPortal { portal: portal() })
+        .unwrap();
     node
 }
 
@@ -57,7 +60,13 @@ fn plain() -> Iqn {
 fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
     let username = if secret.is_empty() { "" } else { "user" };
     let (iqn, secret) = (Iqn::parse(iqn).unwrap(), Secret::new(secret.into()));
-    ConnectTarget { portal: portal(), iqn, authentication, username: username.into(), secret }
+    ConnectTarget {
+        portal: portal(),
+        iqn,
+        authentication,
+        username: username.into(),
+        secret,
+    }
 }
 
 #[test]
@@ -68,23 +77,36 @@ fn contract_30_port_0_is_3260_and_adding_twice_succeeds() {
     for _ in 0..2 {
         node.run(&AddTargetPortal { portal: portal() }).unwrap();
     }
-    assert_eq!(node.run(&ListTargetPortals).unwrap(), [TargetPortal::parse("10.0.0.5", 3260).unwrap()]);
-    let mut found = node.run(&DiscoverTargetPortal { portal: portal() }).unwrap();
+    assert_eq!(
+        node.run(&ListTargetPortals).unwrap(),
+        [TargetPortal::parse("10.0.0.5", 3260).unwrap()]
+    );
+    let mut found = node
+        .run(&DiscoverTargetPortal { portal: portal() })
+        .unwrap();
     found.sort();
     assert_eq!(found, [CHAP, MUTUAL, PLAIN]);
     for _ in 0..2 {
         node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
     }
     assert!(node.run(&ListTargetPortals).unwrap().is_empty());
-    refused(&node, &DiscoverTargetPortal { portal: portal() }, Kind::NotFound);
+    refused(
+        &node,
+        &DiscoverTargetPortal { portal: portal() },
+        Kind::NotFound,
+    );
 }
 
 #[test]
-fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_target_has_no_disks() {
+fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_target_has_no_disks()
+{
     let sim = sim();
     let node = node_on(&sim);
     let iqn = plain();
-    let disks = GetTargetDisks { portal: portal(), iqn: iqn.clone() };
+    let disks = GetTargetDisks {
+        portal: portal(),
+        iqn: iqn.clone(),
+    };
     refused(&node, &disks, Kind::NotFound);
     assert!(discovered(&sim).run(&disks).unwrap().is_empty());
     for _ in 0..2 {
@@ -92,36 +114,87 @@ fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_ta
     }
     let found = node.run(&disks).unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(node.run(&storage_ops::GetDiskStats { disk: found[0] }).unwrap(), GIB);
+    assert_eq!(
+        node.run(&storage_ops::GetDiskStats { disk: found[0] })
+            .unwrap(),
+        GIB
+    );
     for _ in 0..2 {
-        node.run(&DisconnectTarget { portal: portal(), iqn: iqn.clone() }).unwrap();
+        node.run(&DisconnectTarget {
+            portal: portal(),
+            iqn: iqn.clone(),
+        })
+        .unwrap();
     }
     assert!(node.run(&disks).unwrap().is_empty());
-    refused(&node, &storage_ops::GetDiskStats { disk: found[0] }, Kind::NotFound);
+    refused(
+        &node,
+        &storage_ops::GetDiskStats { disk: found[0] },
+        Kind::NotFound,
+    );
 }
 
 #[test]
 fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     let sim = sim();
     let node = discovered(&sim);
-    refused(&node, &connect(CHAP, Authentication::None, ""), Kind::FailedPrecondition);
-    refused(&node, &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"), Kind::FailedPrecondition);
-    node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret")).unwrap();
-    refused(&node, &connect(MUTUAL, Authentication::MutualChap, "secret-secret"), Kind::FailedPrecondition);
-    let mutual = |secret: &str| SetMutualChapSecret { secret: Secret::new(secret.into()) };
+    refused(
+        &node,
+        &connect(CHAP, Authentication::None, ""),
+        Kind::FailedPrecondition,
+    );
+    refused(
+        &node,
+        &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"),
+        Kind::FailedPrecondition,
+    );
+    node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret"))
+        .unwrap();
+    refused(
+        &node,
+        &connect(MUTUAL, Authentication::MutualChap, "secret-secret"),
+        Kind::FailedPrecondition,
+    );
+    let mutual = |secret: &str| SetMutualChapSecret {
+        secret: Secret::new(secret.into()),
+    };
     refused(&node, &mutual("too-short"), Kind::InvalidArgument);
     node.run(&mutual("mutual-secret")).unwrap();
-    node.run(&connect(MUTUAL, Authentication::MutualChap, "secret-secret")).unwrap();
+    node.run(&connect(
+        MUTUAL,
+        Authentication::MutualChap,
+        "secret-secret",
+    ))
+    .unwrap();
 }
 
 #[test]
 fn a_portal_has_an_address_of_up_to_255_bytes_and_a_port_of_16_bits() {
-    let portal = |address: &str, port| TargetPortal::parse(address, port).ok().map(|portal| portal.to_string());
-    for address in ["10.0.0.5", "fe80::1%eth0", "[2001:db8::1]", "Target_1.example-net.org", &"a".repeat(255)] {
+    let portal = |address: &str, port| {
+        TargetPortal::parse(address, port)
+            .ok()
+            .map(|portal| portal.to_string())
+    };
+    for address in [
+        "10.0.0.5",
+        "fe80::1%eth0",
+        "[2001:db8::1]",
+        "Target_1.example-net.org",
+        &"a".repeat(255),
+    ] {
         assert_eq!(portal(address, 65_535), Some(format!("{address}:65535")));
         assert_eq!(portal(address, 0), Some(format!("{address}:3260")));
     }
-    for address in ["", "a b", "a'b", r"a\b", "a/b", "\u{e4}", "a\0", &"a".repeat(256)] {
+    for address in [
+        "",
+        "a b",
+        "a'b",
+        r"a\b",
+        "a/b",
+        "\u{e4}",
+        "a\0",
+        &"a".repeat(256),
+    ] {
         assert_eq!(portal(address, 3260), None, "{address}");
     }
     assert_eq!(portal("10.0.0.5", 65_536), None);
@@ -131,12 +204,24 @@ fn a_portal_has_an_address_of_up_to_255_bytes_and_a_port_of_16_bits() {
 #[test]
 fn a_target_name_has_up_to_223_bytes_and_one_of_three_prefixes() {
     let longest = format!("iqn.{}", "a".repeat(219));
-    for name in [PLAIN, "IQN.2024-01.Test:X_1", "eui.02004567A425678D", "naa.52004567BA64678D", &longest] {
+    for name in [
+        PLAIN,
+        "IQN.2024-01.Test:X_1",
+        "eui.02004567A425678D",
+        "naa.52004567BA64678D",
+        &longest,
+    ] {
         assert_eq!(Iqn::parse(name).unwrap().to_string(), name);
     }
     let too_long = format!("{longest}a");
-    for name in ["", "iqn", "xyz.a", "iqn.a b", "iqn.a'b", "iqn.a/b", "iqn.a\0", &too_long] {
-        assert_eq!(Iqn::parse(name).unwrap_err().in_request_of("x").kind(), Kind::InvalidArgument, "{name}");
+    for name in [
+        "", "iqn", "xyz.a", "iqn.a b", "iqn.a'b", "iqn.a/b", "iqn.a\0", &too_long,
+    ] {
+        assert_eq!(
+            Iqn::parse(name).unwrap_err().in_request_of("x").kind(),
+            Kind::InvalidArgument,
+            "{name}"
+        );
     }
 }
 
@@ -172,7 +257,13 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
     let node = node_on(&sim);
     let silent = TargetPortal::parse("10.0.0.6", 0).unwrap();
     for _ in 0..2 {
-        let error = refused(&node, &AddTargetPortal { portal: silent.clone() }, Kind::FailedPrecondition);
+        let error = refused(
+            &node,
+            &AddTargetPortal {
+                portal: silent.clone(),
+            },
+            Kind::FailedPrecondition,
+        );
         assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
         assert!(node.run(&ListTargetPortals).unwrap().is_empty());
     }
@@ -180,8 +271,16 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
 
 /// Returns a node that is connected to [`PLAIN`], with this probe.
 fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, DisconnectTarget) {
-    discovered(sim).run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    (probed(sim, probe), DisconnectTarget { portal: portal(), iqn: plain() })
+    discovered(sim)
+        .run(&connect(PLAIN, Authentication::None, ""))
+        .unwrap();
+    (
+        probed(sim, probe),
+        DisconnectTarget {
+            portal: portal(),
+            iqn: plain(),
+        },
+    )
 }
 
 const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
@@ -189,7 +288,10 @@ const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 
 #[test]
 fn a_session_that_is_busy_for_a_while_ends() {
-    for code in [OsError::ISDSC_SESSION_BUSY, OsError::ISDSC_DEVICE_BUSY_ON_SESSION] {
+    for code in [
+        OsError::ISDSC_SESSION_BUSY,
+        OsError::ISDSC_DEVICE_BUSY_ON_SESSION,
+    ] {
         let sim = sim();
         let busy = failing_once(DISCONNECT, code);
         let (node, disconnect) = connected(&sim, busy);
@@ -215,16 +317,30 @@ fn a_target_that_another_program_connects_or_disconnects_first_is_no_error() {
     let sim = sim();
     let (node, disconnect) = connected(
         &sim,
-        Fault::at(0, When::After, FaultAction::Fail(OsError::ISDSC_INVALID_SESSION_ID))
-            .among(|call| call.primitive == DISCONNECT),
+        Fault::at(
+            0,
+            When::After,
+            FaultAction::Fail(OsError::ISDSC_INVALID_SESSION_ID),
+        )
+        .among(|call| call.primitive == DISCONNECT),
     );
     node.run(&disconnect).unwrap();
-    let taken = Fault::at(0, When::After, FaultAction::Fail(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
-    probed(&sim, taken.among(|call| call.primitive == CONNECT)).run(&connect(PLAIN, Authentication::None, "")).unwrap();
+    let taken = Fault::at(
+        0,
+        When::After,
+        FaultAction::Fail(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN),
+    );
+    probed(&sim, taken.among(|call| call.primitive == CONNECT))
+        .run(&connect(PLAIN, Authentication::None, ""))
+        .unwrap();
     node.run(&disconnect).unwrap();
     // The initiator claims it, but the target has no session.
     let wrong = failing(CONNECT, OsError::ISDSC_TARGET_ALREADY_LOGGED_IN);
-    let error = refused(&probed(&sim, wrong), &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
+    let error = refused(
+        &probed(&sim, wrong),
+        &connect(PLAIN, Authentication::None, ""),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
 }
 
@@ -236,9 +352,19 @@ fn both_sessions_of_a_target_are_disconnected_after_a_restart() {
         provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
     }
     sim.reboot();
-    node.run(&StartService { name: ServiceName::parse("MSiSCSI").unwrap() }).unwrap();
-    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
-    assert_eq!(node.run(&disks).unwrap().len(), 1, "both sessions lead to one disk");
+    node.run(&StartService {
+        name: ServiceName::parse("MSiSCSI").unwrap(),
+    })
+    .unwrap();
+    let disks = GetTargetDisks {
+        portal: portal(),
+        iqn: plain(),
+    };
+    assert_eq!(
+        node.run(&disks).unwrap().len(),
+        1,
+        "both sessions lead to one disk"
+    );
     node.run(&disconnect).unwrap();
     assert!(node.run(&disks).unwrap().is_empty());
     sim.reboot();
@@ -247,10 +373,23 @@ fn both_sessions_of_a_target_are_disconnected_after_a_restart() {
 
 #[test]
 fn the_error_says_that_the_initiator_service_does_not_run() {
-    let sim = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").build();
+    let sim = os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .build();
     let error = node_on(&sim).run(&ListTargetPortals).unwrap_err();
-    assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::ISDSC_SERVICE_NOT_RUNNING)));
-    assert!(error.to_string().contains("the iSCSI initiator service is not running"), "{error}");
+    assert_eq!(
+        (error.kind(), error.code()),
+        (
+            Kind::FailedPrecondition,
+            Some(OsError::ISDSC_SERVICE_NOT_RUNNING)
+        )
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("the iSCSI initiator service is not running"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -258,10 +397,18 @@ fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_starte
     for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
         let sim = sim();
         let other = sim.clone();
-        let adding = Race::before(0, move || node_on(&other).run(&AddTargetPortal { portal: portal() }).unwrap())
-            .among(|call| call.primitive == NEW);
+        let adding = Race::before(0, move || {
+            node_on(&other)
+                .run(&AddTargetPortal { portal: portal() })
+                .unwrap()
+        })
+        .among(|call| call.primitive == NEW);
         let probes = both(adding, failing(NEW, code));
-        refused(&probed(&sim, probes), &AddTargetPortal { portal: portal() }, Kind::Unavailable);
+        refused(
+            &probed(&sim, probes),
+            &AddTargetPortal { portal: portal() },
+            Kind::Unavailable,
+        );
         assert_eq!(node_on(&sim).run(&ListTargetPortals).unwrap(), [portal()]);
     }
 }
@@ -272,8 +419,18 @@ const NEW: &str = "wmi call MSFT_iSCSITargetPortal.New";
 struct NoSessions;
 
 impl Layer for NoSessions {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        if wql.contains("FROM MSFT_iSCSISession") { Ok(Vec::new()) } else { wmi.query(namespace, wql, deadline) }
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
+        if wql.contains("FROM MSFT_iSCSISession") {
+            Ok(Vec::new())
+        } else {
+            wmi.query(namespace, wql, deadline)
+        }
     }
 }
 
@@ -284,12 +441,21 @@ struct NoConnections {
 }
 
 impl Layer for NoConnections {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         let mut found = wmi.query(namespace, wql, deadline)?;
         if wql.ends_with("ResultClass = MSFT_iSCSIConnection") {
             found.clear();
         }
-        for connected in found.iter_mut().filter_map(|instance| instance.properties.get_mut("IsConnected")) {
+        for connected in found
+            .iter_mut()
+            .filter_map(|instance| instance.properties.get_mut("IsConnected"))
+        {
             *connected = Value::Bool(self.is_connected);
         }
         Ok(found)
@@ -310,12 +476,16 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
 /// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one
 /// name: one target with two portals, or two.
 fn two_portals(targets: &str) -> Sim {
-    let service =
-        "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator Service'\nstate = 'running'\n";
-    let portals = "[[iscsi_portal]]\naddress = '10.0.0.5'\n[[iscsi_portal]]\naddress = '10.0.0.6'\n";
+    let service = "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator Service'\nstate = 'running'\n";
+    let portals =
+        "[[iscsi_portal]]\naddress = '10.0.0.5'\n[[iscsi_portal]]\naddress = '10.0.0.6'\n";
     let sim = Sim::from_toml(&format!("{service}{portals}{targets}")).unwrap();
     for address in ["10.0.0.5", "10.0.0.6"] {
-        node_on(&sim).run(&AddTargetPortal { portal: at(address) }).unwrap();
+        node_on(&sim)
+            .run(&AddTargetPortal {
+                portal: at(address),
+            })
+            .unwrap();
     }
     sim
 }
@@ -335,11 +505,17 @@ fn at(address: &str) -> TargetPortal {
 }
 
 fn connect_at(address: &str) -> ConnectTarget {
-    ConnectTarget { portal: at(address), ..connect(PLAIN, Authentication::None, "") }
+    ConnectTarget {
+        portal: at(address),
+        ..connect(PLAIN, Authentication::None, "")
+    }
 }
 
 fn disconnect_at(address: &str) -> DisconnectTarget {
-    DisconnectTarget { portal: at(address), iqn: plain() }
+    DisconnectTarget {
+        portal: at(address),
+        iqn: plain(),
+    }
 }
 
 fn disks_at(node: &Node, address: &str) -> Vec<u64> {
@@ -348,8 +524,16 @@ fn disks_at(node: &Node, address: &str) -> Vec<u64> {
 
 /// Returns the sizes of the disks.
 fn sizes_of(node: &Node, portal: TargetPortal) -> Vec<u64> {
-    let disks = node.run(&GetTargetDisks { portal, iqn: plain() }).unwrap();
-    disks.into_iter().map(|disk| node.run(&GetDiskStats { disk }).unwrap()).collect()
+    let disks = node
+        .run(&GetTargetDisks {
+            portal,
+            iqn: plain(),
+        })
+        .unwrap();
+    disks
+        .into_iter()
+        .map(|disk| node.run(&GetDiskStats { disk }).unwrap())
+        .collect()
 }
 
 #[test]
@@ -361,32 +545,53 @@ fn a_session_with_a_target_of_the_same_name_at_another_portal_is_not_that_of_the
     assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
     node.run(&disconnect_at("10.0.0.5")).unwrap();
-    assert_eq!(disks_at(&node, "10.0.0.6"), [2 * GIB], "the session of the other portal stays");
+    assert_eq!(
+        disks_at(&node, "10.0.0.6"),
+        [2 * GIB],
+        "the session of the other portal stays"
+    );
     node.run(&disconnect_at("10.0.0.6")).unwrap();
     node.run(&connect_at("10.0.0.5")).unwrap();
-    assert_eq!((disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")), (vec![GIB], vec![]));
+    assert_eq!(
+        (disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")),
+        (vec![GIB], vec![])
+    );
 }
 
 #[test]
 fn a_session_that_another_client_opens_during_the_request_is_not_that_of_the_request() {
     let sim = two_targets();
     let other = sim.clone();
-    let first = Race::before(0, move || node_on(&other).run(&connect_at("10.0.0.6")).unwrap())
-        .among(|call| call.primitive == CONNECT);
-    let error = refused(&probed(&sim, first), &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    let first = Race::before(0, move || {
+        node_on(&other).run(&connect_at("10.0.0.6")).unwrap()
+    })
+    .among(|call| call.primitive == CONNECT);
+    let error = refused(
+        &probed(&sim, first),
+        &connect_at("10.0.0.5"),
+        Kind::FailedPrecondition,
+    );
     assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
 }
 
 #[test]
 fn a_target_that_the_portal_does_not_offer_is_unknown_there_though_it_is_connected() {
-    let sim = two_portals(&format!("[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.6' }}]\n"));
+    let sim = two_portals(&format!(
+        "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.6' }}]\n"
+    ));
     let node = node_on(&sim);
     node.run(&connect_at("10.0.0.6")).unwrap();
     refused(&node, &connect_at("10.0.0.5"), Kind::NotFound);
-    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
+    let disks = GetTargetDisks {
+        portal: portal(),
+        iqn: plain(),
+    };
     refused(&node, &disks, Kind::NotFound);
     // Names are compared without regard to case.
-    let upper = ConnectTarget { iqn: Iqn::parse(&PLAIN.to_uppercase()).unwrap(), ..connect_at("10.0.0.6") };
+    let upper = ConnectTarget {
+        iqn: Iqn::parse(&PLAIN.to_uppercase()).unwrap(),
+        ..connect_at("10.0.0.6")
+    };
     node.run(&upper).unwrap();
 }
 
@@ -395,15 +600,27 @@ fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_reques
     let sim = sim();
     let node = node_on(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
-    node.run(&SetMutualChapSecret { secret: Secret::new("mutual-secret".into()) }).unwrap();
+    node.run(&SetMutualChapSecret {
+        secret: Secret::new("mutual-secret".into()),
+    })
+    .unwrap();
     let of = |authentication| connect(MUTUAL, authentication, "secret-secret");
     node.run(&of(Authentication::OneWayChap)).unwrap();
     for other in [Authentication::None, Authentication::MutualChap] {
         let error = refused(&node, &of(other), Kind::FailedPrecondition);
-        assert!(error.to_string().contains("with the authentication ONEWAYCHAP and not "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("with the authentication ONEWAYCHAP and not "),
+            "{error}"
+        );
     }
     node.run(&of(Authentication::OneWayChap)).unwrap();
-    node.run(&DisconnectTarget { portal: portal(), iqn: Iqn::parse(MUTUAL).unwrap() }).unwrap();
+    node.run(&DisconnectTarget {
+        portal: portal(),
+        iqn: Iqn::parse(MUTUAL).unwrap(),
+    })
+    .unwrap();
     node.run(&of(Authentication::MutualChap)).unwrap();
 }
 
@@ -422,23 +639,40 @@ fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
         ("TargetPortalPortNumber", Value::U32(3260)),
         ("IsMultipathEnabled", Value::Bool(true)),
     ];
-    provider(&sim, "SELECT * FROM MSFT_iSCSITarget", "Connect", &arguments);
+    provider(
+        &sim,
+        "SELECT * FROM MSFT_iSCSITarget",
+        "Connect",
+        &arguments,
+    );
     for address in ["10.0.0.5", "10.0.0.6"] {
         node.run(&connect_at(address)).unwrap();
         assert_eq!(disks_at(&node, address), [GIB]);
     }
     node.run(&disconnect_at("10.0.0.5")).unwrap();
-    assert_eq!((disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")), (vec![], vec![GIB]));
+    assert_eq!(
+        (disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")),
+        (vec![], vec![GIB])
+    );
     node.run(&disconnect_at("10.0.0.6")).unwrap();
     assert_eq!(sim.disks().len(), 1);
 }
 
 #[test]
 fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
-    let service = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").running();
-    let sim = service.iscsi_portal("storage.test", 3260).target(PLAIN).lun(GIB).build();
+    let service = os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .running();
+    let sim = service
+        .iscsi_portal("storage.test", 3260)
+        .target(PLAIN)
+        .lun(GIB)
+        .build();
     let node = node_on(&sim);
-    node.run(&AddTargetPortal { portal: at("storage.test") }).unwrap();
+    node.run(&AddTargetPortal {
+        portal: at("storage.test"),
+    })
+    .unwrap();
     for _ in 0..2 {
         node.run(&connect_at("storage.test")).unwrap();
         assert_eq!(disks_at(&node, "storage.test"), [GIB]);
@@ -452,10 +686,24 @@ fn a_session_without_a_connection_is_ended_but_not_used() {
     let sim = sim();
     let (_, disconnect) = connected(&sim, NoProbe);
     let without = layered(&sim, NoConnections { is_connected: true });
-    let error = refused(&without, &connect(PLAIN, Authentication::None, ""), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("without a connection"), "{error}");
+    let error = refused(
+        &without,
+        &connect(PLAIN, Authentication::None, ""),
+        Kind::FailedPrecondition,
+    );
+    assert!(
+        error.to_string().contains("without a connection"),
+        "{error}"
+    );
     // The session may be that of another portal.
-    layered(&sim, NoConnections { is_connected: false }).run(&disconnect).unwrap();
+    layered(
+        &sim,
+        NoConnections {
+            is_connected: false,
+        },
+    )
+    .run(&disconnect)
+    .unwrap();
     assert_eq!(sim.disks().len(), 2);
     without.run(&disconnect).unwrap();
     assert_eq!(sim.disks().len(), 1);
@@ -466,20 +714,39 @@ fn a_session_without_a_connection_is_ended_but_not_used() {
 struct NoOtherPaths(Mutex<BTreeSet<String>>);
 
 impl Layer for NoOtherPaths {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         const INVALID_OBJECT_PATH: OsError = OsError(0x8004_103a);
-        let path = wql.strip_prefix("ASSOCIATORS OF {").and_then(|rest| rest.split_once('}'));
+        let path = wql
+            .strip_prefix("ASSOCIATORS OF {")
+            .and_then(|rest| rest.split_once('}'));
         if path.is_some_and(|(path, _)| !self.0.lock().unwrap().contains(path)) {
             return Err(INVALID_OBJECT_PATH);
         }
         let found = wmi.query(namespace, wql, deadline)?;
-        self.0.lock().unwrap().extend(found.iter().map(|instance| instance.path.clone()));
+        self.0
+            .lock()
+            .unwrap()
+            .extend(found.iter().map(|instance| instance.path.clone()));
         Ok(found)
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         Ok(match wmi.call(call, deadline)? {
-            CallStatus::Done(returned) => CallStatus::Done(Returned { code: returned.code, ..Returned::default() }),
+            CallStatus::Done(returned) => CallStatus::Done(Returned {
+                code: returned.code,
+                ..Returned::default()
+            }),
             running @ CallStatus::StillRunning(_) => running,
         })
     }
@@ -489,10 +756,26 @@ impl Layer for NoOtherPaths {
 fn an_object_that_windows_does_not_find_by_its_key_is_looked_up() {
     let sim = sim();
     discovered(&sim);
-    layered(&sim, NoOtherPaths::default()).run(&connect(PLAIN, Authentication::None, "")).unwrap();
-    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
-    assert_eq!(layered(&sim, NoOtherPaths::default()).run(&disks).unwrap().len(), 1);
-    layered(&sim, NoOtherPaths::default()).run(&DisconnectTarget { portal: portal(), iqn: plain() }).unwrap();
+    layered(&sim, NoOtherPaths::default())
+        .run(&connect(PLAIN, Authentication::None, ""))
+        .unwrap();
+    let disks = GetTargetDisks {
+        portal: portal(),
+        iqn: plain(),
+    };
+    assert_eq!(
+        layered(&sim, NoOtherPaths::default())
+            .run(&disks)
+            .unwrap()
+            .len(),
+        1
+    );
+    layered(&sim, NoOtherPaths::default())
+        .run(&DisconnectTarget {
+            portal: portal(),
+            iqn: plain(),
+        })
+        .unwrap();
     assert_eq!(sim.disks().len(), 1);
 }
 
@@ -501,27 +784,60 @@ fn the_disks_of_a_session_are_listed_after_its_portal_was_removed() {
     let sim = sim();
     let (node, _) = connected(&sim, NoProbe);
     node.run(&RemoveTargetPortal { portal: portal() }).unwrap();
-    let disks = GetTargetDisks { portal: portal(), iqn: plain() };
+    let disks = GetTargetDisks {
+        portal: portal(),
+        iqn: plain(),
+    };
     assert_eq!(node.run(&disks).unwrap().len(), 1);
     // The address of a portal that is given by name is not compared, so the portal must be known.
-    refused(&node, &GetTargetDisks { portal: at("storage.test"), ..disks }, Kind::NotFound);
+    refused(
+        &node,
+        &GetTargetDisks {
+            portal: at("storage.test"),
+            ..disks
+        },
+        Kind::NotFound,
+    );
 }
 
 #[test]
 fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal() {
-    let service = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service").running();
-    let service = service.iscsi_portal("10.0.0.5", 3260).target(PLAIN).lun(GIB);
-    let sim = service.iscsi_portal("10.0.0.5", 3261).target(PLAIN).lun(2 * GIB).build();
+    let service = os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .running();
+    let service = service
+        .iscsi_portal("10.0.0.5", 3260)
+        .target(PLAIN)
+        .lun(GIB);
+    let sim = service
+        .iscsi_portal("10.0.0.5", 3261)
+        .target(PLAIN)
+        .lun(2 * GIB)
+        .build();
     let node = discovered(&sim);
     let other = TargetPortal::parse("10.0.0.5", 3261).unwrap();
-    node.run(&ConnectTarget { portal: other.clone(), ..connect(PLAIN, Authentication::None, "") }).unwrap();
+    node.run(&ConnectTarget {
+        portal: other.clone(),
+        ..connect(PLAIN, Authentication::None, "")
+    })
+    .unwrap();
     assert_eq!(sizes_of(&node, other.clone()), [2 * GIB]);
     // The session belongs to its own port.
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
     let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("through 10.0.0.5:3261"), "{error}");
-    let silent = ConnectTarget { portal: TargetPortal::parse("10.0.0.5", 9).unwrap(), ..connect_at("10.0.0.5") };
-    node.run(&DisconnectTarget { portal: other, iqn: plain() }).unwrap();
+    assert!(
+        error.to_string().contains("through 10.0.0.5:3261"),
+        "{error}"
+    );
+    let silent = ConnectTarget {
+        portal: TargetPortal::parse("10.0.0.5", 9).unwrap(),
+        ..connect_at("10.0.0.5")
+    };
+    node.run(&DisconnectTarget {
+        portal: other,
+        iqn: plain(),
+    })
+    .unwrap();
     let error = refused(&node, &silent, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
 }

@@ -2,14 +2,16 @@
 //! cannot be followed, and reparse points that are no links.
 
 use crate::setup::{
-    NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path, probed, refused, rmdir,
-    traced,
+    NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path,
+    probed, refused, rmdir, traced,
 };
 use faults::Fault;
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, CreateSymlink, FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink, Kind, Node};
+use storage_ops::{
+    Config, CreateSymlink, FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink, Kind, Node,
+};
 
 const POD: &str = r"C:\var\lib\kubelet\pods\p";
 
@@ -24,14 +26,23 @@ pub(crate) const PLACEHOLDER: [u8; 12] = [0x1a, 0, 0, 0x90, 4, 0, 0, 0, 1, 2, 3,
 pub(crate) fn set_reparse_point(sim: &Sim, file: &str, data: &[u8]) {
     let nt = NtPath::from_win32(&U16String::from_str(file));
     let how = Open::existing(Access::WRITE_ATTRIBUTES, Options::REPARSE_POINT);
-    sim.open(&nt, &how).unwrap().control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut []).unwrap();
+    sim.open(&nt, &how)
+        .unwrap()
+        .control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut [])
+        .unwrap();
 }
 
 /// Returns the data of a mount point with this target.
 pub(crate) fn mount_point(target: &str) -> Vec<u8> {
-    let names: Vec<u8> = target.encode_utf16().chain([0, 0]).flat_map(u16::to_le_bytes).collect();
+    let names: Vec<u8> = target
+        .encode_utf16()
+        .chain([0, 0])
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let length = u16::try_from(names.len()).unwrap() - 4;
-    let fields = [length + 12, 0, 0, length, length + 2, 0].map(u16::to_le_bytes).concat();
+    let fields = [length + 12, 0, 0, length, length + 2, 0]
+        .map(u16::to_le_bytes)
+        .concat();
     [&REPARSE_TAG_MOUNT_POINT.to_le_bytes()[..], &fields, &names].concat()
 }
 
@@ -39,7 +50,9 @@ pub(crate) fn mount_point(target: &str) -> Vec<u8> {
 pub(crate) fn relative_link(target: &str) -> Vec<u8> {
     let names: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let length = u16::try_from(names.len()).unwrap();
-    let fields = [length + 12, 0, 0, length, length, 0, 1, 0].map(u16::to_le_bytes).concat();
+    let fields = [length + 12, 0, 0, length, length, 0, 1, 0]
+        .map(u16::to_le_bytes)
+        .concat();
     [&REPARSE_TAG_SYMLINK.to_le_bytes()[..], &fields, &names].concat()
 }
 
@@ -55,36 +68,82 @@ fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
         r"\??\GLOBALROOT\Device\Mup\localhost\pipe\x",
         r"\Device\Mup\;x\localhost\PIPE\x",
     ] {
-        let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\l").dir(POD).build();
+        let sim = os_sim::node()
+            .dir(r"C:\var\lib\kubelet\pods\l")
+            .dir(POD)
+            .build();
         set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(target));
-        sim.external().symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\var\lib\kubelet\pods\l").unwrap();
+        sim.external()
+            .symlink(r"C:\var\lib\kubelet\pods\p\l", r"C:\var\lib\kubelet\pods\l")
+            .unwrap();
         let (node, trace) = traced(&sim, NoProbe);
         for link in [r"\pods\l", r"\pods\p\l"] {
             let below = path(&format!(r"{link}\x"));
             refused(&node, &mounted_at(link), Kind::FailedPrecondition);
             refused(&node, &closest(link), Kind::FailedPrecondition);
-            refused(&node, &IsSymlink { path: below.clone() }, Kind::FailedPrecondition);
-            refused(&node, &GetClosestVolumeIdFromTargetPath { target: below }, Kind::FailedPrecondition);
+            refused(
+                &node,
+                &IsSymlink {
+                    path: below.clone(),
+                },
+                Kind::FailedPrecondition,
+            );
+            refused(
+                &node,
+                &GetClosestVolumeIdFromTargetPath { target: below },
+                Kind::FailedPrecondition,
+            );
         }
         // It leads to a link, which exists and is not followed.
         assert!(node.run(&is_link(r"\pods\p\l")).unwrap());
         refused(&node, &is_link(r"\pods\l"), Kind::FailedPrecondition);
         let calls = trace.take();
-        let opens = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open");
+        let opens = calls
+            .iter()
+            .map(|record| &record.call)
+            .filter(|call| call.primitive == "open");
         // A final link is opened itself, and no path leads through one.
-        let ends = [r"\pods", r"\p", r"\l", r"\kubelet", r"\lib", r"\var", r"C:\"];
-        let is_plain = |object: &str| ends.iter().any(|end| object.ends_with(end)) && !object.ends_with(r"\l\x");
+        let ends = [
+            r"\pods",
+            r"\p",
+            r"\l",
+            r"\kubelet",
+            r"\lib",
+            r"\var",
+            r"C:\",
+        ];
+        let is_plain = |object: &str| {
+            ends.iter().any(|end| object.ends_with(end)) && !object.ends_with(r"\l\x")
+        };
         for call in opens {
-            assert!(is_plain(&call.object) && call.object.starts_with(r"\??\C:"), "{target}: {call:?}");
+            assert!(
+                is_plain(&call.object) && call.object.starts_with(r"\??\C:"),
+                "{target}: {call:?}"
+            );
         }
     }
     // A directory of that name on a share is one.
-    let sim = os_sim::node().smb_server("files").share("one").user("user", "password").build();
-    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\l").unwrap();
-    set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\l", &mount_point(r"\??\UNC\files\one\pipe"));
+    let sim = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .user("user", "password")
+        .build();
+    sim.external()
+        .mkdir_all(r"C:\var\lib\kubelet\pods\l")
+        .unwrap();
+    set_reparse_point(
+        &sim,
+        r"C:\var\lib\kubelet\pods\l",
+        &mount_point(r"\??\UNC\files\one\pipe"),
+    );
     let (node, trace) = traced(&sim, NoProbe);
     let _ = node.run(&is_link(r"\pods\l"));
-    assert!(trace.take().iter().any(|record| record.call.object.contains(r"UNC\files\one")));
+    assert!(
+        trace
+            .take()
+            .iter()
+            .any(|record| record.call.object.contains(r"UNC\files\one"))
+    );
 }
 
 #[test]
@@ -106,8 +165,15 @@ fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
         let _ = node.run(&closest(r"\pods\l"));
         refused(&node, &exists(r"\pods\l\x"), Kind::FailedPrecondition);
         let calls = trace.take();
-        let opens: Vec<_> = calls.iter().map(|record| &record.call).filter(|call| call.primitive == "open").collect();
-        assert!(opens.len() > 3 && opens.iter().all(|call| call.object.starts_with(r"\??\C:\")), "{opens:?}");
+        let opens: Vec<_> = calls
+            .iter()
+            .map(|record| &record.call)
+            .filter(|call| call.primitive == "open")
+            .collect();
+        assert!(
+            opens.len() > 3 && opens.iter().all(|call| call.object.starts_with(r"\??\C:\")),
+            "{opens:?}"
+        );
     }
 }
 
@@ -118,7 +184,12 @@ fn an_account_without_the_privilege_is_told_which_right_it_needs() {
     let before = sim.snapshot();
     let error = refused(&node, &new_link(), Kind::PermissionDenied);
     assert_eq!(error.code(), Some(OsError::PRIVILEGE_NOT_HELD));
-    assert!(error.to_string().contains("(SeCreateSymbolicLinkPrivilege): a required privilege"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("(SeCreateSymbolicLinkPrivilege): a required privilege"),
+        "{error}"
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -130,45 +201,84 @@ fn refusing_unkept(primitive: &'static str, code: OsError) -> Fault {
 #[test]
 fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_behind() {
     for step in ["control FSCTL_SET_REPARSE_POINT", "set DispositionEx"] {
-        for code in [OsError::ACCESS_DENIED, OsError::DELETE_PENDING, OsError::NOT_SUPPORTED, OsError(0xe000_0abc)] {
+        for code in [
+            OsError::ACCESS_DENIED,
+            OsError::DELETE_PENDING,
+            OsError::NOT_SUPPORTED,
+            OsError(0xe000_0abc),
+        ] {
             let sim = os_sim::node().dir(POD).build();
             let node = probed(&sim, refusing_unkept(step, code));
-            node.run(&new_link()).unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
-            assert_eq!(sim.external().read_link(r"C:\var\lib\kubelet\pods\l").unwrap(), POD);
-            let count = FallbackCount { call: "create_link", code: Some(code.0), count: 1 };
+            node.run(&new_link())
+                .unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
+            assert_eq!(
+                sim.external()
+                    .read_link(r"C:\var\lib\kubelet\pods\l")
+                    .unwrap(),
+                POD
+            );
+            let count = FallbackCount {
+                call: "create_link",
+                code: Some(code.0),
+                count: 1,
+            };
             assert_eq!(node.fallbacks(), [count], "{step}");
         }
         for code in [OsError::DISK_FULL, OsError::WRITE_PROTECT] {
             let sim = os_sim::node().dir(POD).build();
             let (node, before) = (probed(&sim, refusing_unkept(step, code)), sim.snapshot());
-            assert_eq!(node.run(&new_link()).unwrap_err().code(), Some(code), "{step}");
-            assert_eq!((sim.snapshot(), node.fallbacks()), (before, vec![]), "{step}, {code}");
+            assert_eq!(
+                node.run(&new_link()).unwrap_err().code(),
+                Some(code),
+                "{step}"
+            );
+            assert_eq!(
+                (sim.snapshot(), node.fallbacks()),
+                (before, vec![]),
+                "{step}, {code}"
+            );
         }
     }
 }
 
 #[test]
 fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
-    for target in ["foobar", r"C:\var\lib\kubelet", r"\\?\C:\var\lib\kubelet", r"\??\C:\var\..\var", r"\??\C:\a|b"] {
+    for target in [
+        "foobar",
+        r"C:\var\lib\kubelet",
+        r"\\?\C:\var\lib\kubelet",
+        r"\??\C:\var\..\var",
+        r"\??\C:\a|b",
+    ] {
         let sim = os_sim::node().dir(POD).build();
         set_reparse_point(&sim, POD, &mount_point(target));
         let node = node_on(&sim);
         assert!(!node.run(&is_link(POD)).unwrap(), "{target}");
         let error = refused(&node, &mounted_at(POD), Kind::NotFound);
-        assert!(error.to_string().contains("because it does not exist"), "{error}");
+        assert!(
+            error.to_string().contains("because it does not exist"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_directory_with_a_tag_that_is_no_link_is_removed_with_its_contents() {
-    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\cloud\sub\file", b"1").build();
-    for directory in [r"C:\var\lib\kubelet\pods\p\cloud", r"C:\var\lib\kubelet\pods\p\cloud\sub"] {
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\pods\p\cloud\sub\file", b"1")
+        .build();
+    for directory in [
+        r"C:\var\lib\kubelet\pods\p\cloud",
+        r"C:\var\lib\kubelet\pods\p\cloud\sub",
+    ] {
         set_reparse_point(&sim, directory, &PLACEHOLDER);
     }
     let node = node_on(&sim);
     node.run(&contents(POD)).unwrap();
     assert!(sim.external().read_dir(POD).unwrap().is_empty());
-    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\p\cloud\sub").unwrap();
+    sim.external()
+        .mkdir_all(r"C:\var\lib\kubelet\pods\p\cloud\sub")
+        .unwrap();
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\p\cloud", &PLACEHOLDER);
     node.run(&rmdir(POD, true)).unwrap();
     assert!(!sim.external().exists(POD));

@@ -1,16 +1,20 @@
 //! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
 use crate::setup::{
-    GIB, MOUNT, NoProbe, failing, layered, mount, mounted_at, node_on, ntfs, probed, refused, resize, traced, unmount,
-    volume_on, volumes_of,
+    GIB, MOUNT, NoProbe, failing, layered, mount, mounted_at, node_on, ntfs, probed, refused,
+    resize, traced, unmount, volume_on, volumes_of,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use faults::{Fault, FaultAction, Layer, Probe, Race, When};
-use os::{CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Value, Wmi};
+use os::{
+    CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Value, Wmi,
+};
 use os_sim::Sim;
-use storage_ops::{FormatVolume, GetDiskNumberFromVolumeId, Kind, Node, VolumeId, WriteVolumeCache};
+use storage_ops::{
+    FormatVolume, GetDiskNumberFromVolumeId, Kind, Node, VolumeId, WriteVolumeCache,
+};
 
 #[test]
 fn a_file_is_refused_as_a_mount_target() {
@@ -24,35 +28,59 @@ fn a_file_is_refused_as_a_mount_target() {
 
 #[test]
 fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
-    let sim =
-        os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").disk(GIB).partitioned().formatted("NTFS");
+    let sim = os_sim::node()
+        .dir(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS");
     let sim = sim.build();
     let (one, two) = (volume_on(&node_on(&sim), 1), sim.volume_on(2).unwrap().id);
     let other = sim.clone();
     // Between the change and the check of its result.
     let replaced = Race::before(0, move || {
-        other.process().delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\"))).unwrap();
+        other
+            .process()
+            .delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\")))
+            .unwrap();
         other.external().set_mount_point(MOUNT, two).unwrap();
     })
     .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
     let node = probed(&sim, replaced);
     let error = refused(&node, &mount(one, MOUNT), Kind::Internal);
-    assert!(error.to_string().ends_with("the directory is not a mount point of the volume"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("the directory is not a mount point of the volume"),
+        "{error}"
+    );
 }
 
 #[test]
 fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted() {
-    let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .dir(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     let other = sim.clone();
     let moved = Race::before(0, move || {
         for held in [MOUNT, r"C:\var\lib\kubelet\plugins"] {
-            assert_eq!(other.external().rename(held, r"C:\var\lib\kubelet\away"), Err(OsError::SHARING_VIOLATION));
+            assert_eq!(
+                other.external().rename(held, r"C:\var\lib\kubelet\away"),
+                Err(OsError::SHARING_VIOLATION)
+            );
         }
     })
     .among(|call| call.primitive == "set_volume_mount_point");
     probed(&sim, moved).run(&mount(volume, MOUNT)).unwrap();
-    sim.external().rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away").unwrap();
+    sim.external()
+        .rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away")
+        .unwrap();
 }
 
 #[test]
@@ -61,20 +89,32 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     let (node, external) = (node_on(&sim), sim.external());
     let volume = volume_on(&node, 1);
     external.mkdir(&format!(r"{MOUNT}\sub")).unwrap();
-    let (into, out) = (r"C:\var\lib\kubelet\pods\into".to_owned(), format!(r"{MOUNT}\out"));
+    let (into, out) = (
+        r"C:\var\lib\kubelet\pods\into".to_owned(),
+        format!(r"{MOUNT}\out"),
+    );
     external.symlink(&into, &format!(r"{MOUNT}\sub")).unwrap();
     // A link on the volume to its root, which is mounted, and one to a directory of the volume,
     // which is not.
     external.symlink(&out, MOUNT).unwrap();
-    external.symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub")).unwrap();
+    external
+        .symlink(&format!(r"{MOUNT}\across"), &format!(r"{MOUNT}\sub"))
+        .unwrap();
     // A link of a pod, and a link to that link.
-    let (a, b) = (r"C:\var\lib\kubelet\pods\a".to_owned(), r"C:\var\lib\kubelet\pods\b".to_owned());
+    let (a, b) = (
+        r"C:\var\lib\kubelet\pods\a".to_owned(),
+        r"C:\var\lib\kubelet\pods\b".to_owned(),
+    );
     external.symlink(&a, MOUNT).unwrap();
     external.symlink(&b, &a).unwrap();
     for text in [&into, &out, &a, &b, MOUNT] {
         assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
     }
-    refused(&node, &mounted_at(&format!(r"{MOUNT}\across")), Kind::NotFound);
+    refused(
+        &node,
+        &mounted_at(&format!(r"{MOUNT}\across")),
+        Kind::NotFound,
+    );
 }
 
 #[test]
@@ -91,7 +131,10 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
             let error = refused(&probed(&sim, fault), &mounted_at(MOUNT), kind);
             assert_eq!(error.code(), Some(code), "{nth}");
-            assert!(!error.to_string().contains("because it does not exist"), "{error}");
+            assert!(
+                !error.to_string().contains("because it does not exist"),
+                "{error}"
+            );
         }
     }
 }
@@ -99,19 +142,33 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
 #[test]
 fn a_mounted_volume_without_a_file_system_is_found_by_its_mount_point() {
     let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().build();
-    sim.external().set_mount_point(MOUNT, sim.volume_on(1).unwrap().id).unwrap();
+    sim.external()
+        .set_mount_point(MOUNT, sim.volume_on(1).unwrap().id)
+        .unwrap();
     let node = node_on(&sim);
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume_on(&node, 1));
 }
 
 #[test]
 fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
-    let sim = ntfs().mounted(MOUNT).spanned(2, GIB / 2).disk(GIB).dir(r"C:\var\lib\kubelet\pods\p").build();
+    let sim = ntfs()
+        .mounted(MOUNT)
+        .spanned(2, GIB / 2)
+        .disk(GIB)
+        .dir(r"C:\var\lib\kubelet\pods\p")
+        .build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    let volume = VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
-    let error = refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::FailedPrecondition);
+    let volume =
+        VolumeId::parse(&format!(r"\\?\Volume{{{}}}\", sim.volume_on(1).unwrap().id)).unwrap();
+    let error = refused(
+        &node,
+        &GetDiskNumberFromVolumeId { volume },
+        Kind::FailedPrecondition,
+    );
     assert!(
-        error.to_string().ends_with("the volume has 2 extents; only volumes with one extent are supported"),
+        error
+            .to_string()
+            .ends_with("the volume has 2 extents; only volumes with one extent are supported"),
         "{error}"
     );
     refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
@@ -142,12 +199,26 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let broken = probed(&sim, failing("flush", OsError::IO_DEVICE));
     refused(&broken, &unmount(volume, MOUNT), Kind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before, "the volume stays mounted");
-    let error = refused(&broken, &WriteVolumeCache { volume }, Kind::FailedPrecondition);
-    assert!(error.to_string().contains(": the cache of the volume could not be written to its disk: "), "{error}");
+    let error = refused(
+        &broken,
+        &WriteVolumeCache { volume },
+        Kind::FailedPrecondition,
+    );
+    assert!(
+        error
+            .to_string()
+            .contains(": the cache of the volume could not be written to its disk: "),
+        "{error}"
+    );
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.unplug_disk(1);
     let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
-    assert!(error.to_string().contains(&format!("{volume}: volume {volume} does not exist")), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("{volume}: volume {volume} does not exist")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -162,7 +233,12 @@ fn a_format_that_failed_is_not_waited_for() {
 
 #[test]
 fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_for_itself() {
-    let sim = os_sim::node().dir(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .dir(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     // While the directory is open, the storage provider fails too.
     let once = |first: &'static str, second: &'static str| {
@@ -170,12 +246,24 @@ fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_fo
             let fault = Fault::at(0, When::Before, FaultAction::Fail(code));
             Arc::new(fault.among(move |call| call.primitive == primitive)) as Arc<dyn Probe>
         };
-        probed(&sim, vec![fault(first, OsError::SHARING_VIOLATION), fault(second, OsError::WBEM_FAILED)])
+        probed(
+            &sim,
+            vec![
+                fault(first, OsError::SHARING_VIOLATION),
+                fault(second, OsError::WBEM_FAILED),
+            ],
+        )
     };
-    let node = once("set_volume_mount_point", "wmi call MSFT_Partition.AddAccessPath");
+    let node = once(
+        "set_volume_mount_point",
+        "wmi call MSFT_Partition.AddAccessPath",
+    );
     node.run(&mount(volume, MOUNT)).unwrap();
     assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
-    let node = once("delete_volume_mount_point", "wmi call MSFT_Partition.RemoveAccessPath");
+    let node = once(
+        "delete_volume_mount_point",
+        "wmi call MSFT_Partition.RemoveAccessPath",
+    );
     node.run(&unmount(volume, MOUNT)).unwrap();
     assert!(!sim.external().is_link(MOUNT));
 }
@@ -187,15 +275,28 @@ fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_fo
 struct MountsElsewhere(AtomicUsize);
 
 impl Layer for MountsElsewhere {
-    fn set_volume_mount_point(&self, node: &dyn Os, _directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        _directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => Err(OsError::SHARING_VIOLATION),
             _ => node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume),
         }
     }
 
-    fn wmi_call(&self, _wmi: &dyn Wmi, _call: &MethodCall<'_>, _deadline: Time) -> OsResult<CallStatus> {
-        Ok(CallStatus::Done(Returned { code: 4, ..Returned::default() }))
+    fn wmi_call(
+        &self,
+        _wmi: &dyn Wmi,
+        _call: &MethodCall<'_>,
+        _deadline: Time,
+    ) -> OsResult<CallStatus> {
+        Ok(CallStatus::Done(Returned {
+            code: 4,
+            ..Returned::default()
+        }))
     }
 }
 
@@ -204,7 +305,12 @@ impl Layer for MountsElsewhere {
 struct FollowsTarget;
 
 impl Layer for FollowsTarget {
-    fn set_volume_mount_point(&self, node: &dyn Os, _directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        _directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
         node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume)
     }
 }
@@ -214,13 +320,29 @@ impl Layer for FollowsTarget {
 struct ProviderMountsElsewhere;
 
 impl Layer for ProviderMountsElsewhere {
-    fn set_volume_mount_point(&self, _node: &dyn Os, _directory: &U16Str, _volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        _node: &dyn Os,
+        _directory: &U16Str,
+        _volume: &U16Str,
+    ) -> OsResult<()> {
         Err(OsError::SHARING_VIOLATION)
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         let elsewhere = [("AccessPath", Value::Text(r"C:\elsewhere".into()))];
-        wmi.call(&MethodCall { arguments: &elsewhere, ..*call }, deadline)
+        wmi.call(
+            &MethodCall {
+                arguments: &elsewhere,
+                ..*call
+            },
+            deadline,
+        )
     }
 }
 
@@ -228,12 +350,22 @@ impl Layer for ProviderMountsElsewhere {
 struct MountsElsewhereWithoutDirectory(MountsElsewhere, Sim);
 
 impl Layer for MountsElsewhereWithoutDirectory {
-    fn set_volume_mount_point(&self, node: &dyn Os, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
         self.0.set_volume_mount_point(node, directory, volume)?;
         self.1.external().remove(MOUNT)
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         self.0.wmi_call(wmi, call, deadline)
     }
 }
@@ -242,7 +374,10 @@ impl Layer for MountsElsewhereWithoutDirectory {
 fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
     let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
     let volume = volume_on(&node_on(&sim), 1);
-    let node = layered(&sim, MountsElsewhereWithoutDirectory(MountsElsewhere::default(), sim.clone()));
+    let node = layered(
+        &sim,
+        MountsElsewhereWithoutDirectory(MountsElsewhere::default(), sim.clone()),
+    );
     refused(&node, &mount(volume, MOUNT), Kind::NotFound);
     assert!(!sim.external().is_link(r"C:\elsewhere"));
 }
@@ -250,21 +385,36 @@ fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
 #[test]
 fn a_mount_that_came_to_be_elsewhere_is_undone() {
     let check = |node: fn(&Sim) -> Node, kind| {
-        let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").mounted(r"C:\before").build();
+        let sim = ntfs()
+            .dir(MOUNT)
+            .dir(r"C:\elsewhere")
+            .mounted(r"C:\before")
+            .build();
         let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
         refused(&node(&sim), &mount(volume, MOUNT), kind);
         assert_eq!(sim.snapshot(), before);
     };
-    check(|sim| layered(sim, MountsElsewhere::default()), Kind::Internal);
+    check(
+        |sim| layered(sim, MountsElsewhere::default()),
+        Kind::Internal,
+    );
     check(|sim| layered(sim, FollowsTarget), Kind::Internal);
-    check(|sim| layered(sim, ProviderMountsElsewhere), Kind::FailedPrecondition);
+    check(
+        |sim| layered(sim, ProviderMountsElsewhere),
+        Kind::FailedPrecondition,
+    );
 }
 
 #[test]
 fn a_volume_that_exists_is_mounted_and_unmounted_without_a_list_of_all_volumes() {
     let other = r"C:\var\lib\kubelet\plugins\other";
     let sim = ntfs().mounted(MOUNT);
-    let sim = sim.disk(GIB).partitioned().formatted("NTFS").dir(other).build();
+    let sim = sim
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .dir(other)
+        .build();
     let (node, trace) = traced(&sim, NoProbe);
     let (first, second) = (volume_on(&node, 1), volume_on(&node, 2));
     let before = trace.counts();

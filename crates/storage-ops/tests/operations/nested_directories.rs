@@ -5,7 +5,8 @@ use os_sim::Sim;
 use storage_ops::{Config, Kind, Node, VolumeId};
 
 use crate::setup::{
-    GIB, contents, exists, link, map_at, mkdir, mount, node_on, path, refused, rmdir, unmount, volume_on,
+    GIB, contents, exists, link, map_at, mkdir, mount, node_on, path, refused, rmdir, unmount,
+    volume_on,
 };
 
 const PRECIOUS: &str = r"C:\secret\keep";
@@ -18,17 +19,32 @@ fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: Kind, is_
         refused(node, &rmdir(text, false), kind),
         refused(node, &contents(text), kind),
         refused(node, &link(r"\pods\evil\e", text), kind),
-        refused(node, &map_at(r"\\files\one", "user", "password", text), kind),
+        refused(
+            node,
+            &map_at(r"\\files\one", "user", "password", text),
+            kind,
+        ),
         refused(node, &mount(volume, text), kind),
         refused(node, &unmount(volume, text), kind),
     ] {
-        assert_eq!(error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED), is_link, "{error}");
+        assert_eq!(
+            error.code() == Some(OsError::REPARSE_POINT_ENCOUNTERED),
+            is_link,
+            "{error}"
+        );
     }
 }
 
 fn node() -> os_sim::Builder {
-    let node = os_sim::node().file(PRECIOUS, b"1").smb_server("files").share("one").user("user", "password");
-    node.dir(r"C:\var\lib\kubelet\pods\evil\e").disk(GIB).partitioned().formatted("NTFS")
+    let node = os_sim::node()
+        .file(PRECIOUS, b"1")
+        .smb_server("files")
+        .share("one")
+        .user("user", "password");
+    node.dir(r"C:\var\lib\kubelet\pods\evil\e")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
 }
 
 fn config(inner: &str) -> [Config; 3] {
@@ -42,48 +58,88 @@ fn config(inner: &str) -> [Config; 3] {
 #[test]
 fn what_contains_a_working_directory_is_not_removed_replaced_emptied_or_mounted_over() {
     for config in config(r"\plugins\kubernetes.io\csi") {
-        let sim = node().dir(r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\d").build();
+        let sim = node()
+            .dir(r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\d")
+            .build();
         // The container prepares a directory that is to be linked at `plugins`.
-        sim.external().junction(r"C:\var\lib\kubelet\pods\evil\e\kubernetes.io", r"C:\").unwrap();
+        sim.external()
+            .junction(r"C:\var\lib\kubelet\pods\evil\e\kubernetes.io", r"C:\")
+            .unwrap();
         let volume = volume_on(&node_on(&sim), 1);
         let node = Node::new(sim.process(), config);
         let before = sim.snapshot();
-        for text in [r"\plugins", r"\PLUGINS\", r"\plugins\kubernetes.io", r"\plugins\Kubernetes.IO\csi"] {
+        for text in [
+            r"\plugins",
+            r"\PLUGINS\",
+            r"\plugins\kubernetes.io",
+            r"\plugins\Kubernetes.IO\csi",
+        ] {
             assert_unreachable(&node, text, volume, Kind::PermissionDenied, false);
         }
         assert_eq!(sim.snapshot(), before);
         let error = refused(&node, &rmdir(r"\plugins", true), Kind::PermissionDenied).to_string();
         assert!(
-            error.ends_with(r"contains the working directory C:\var\lib\kubelet\plugins\kubernetes.io\csi"),
+            error.ends_with(
+                r"contains the working directory C:\var\lib\kubelet\plugins\kubernetes.io\csi"
+            ),
             "{error}"
         );
         // What is in it, and beside it, is the driver's.
-        node.run(&rmdir(r"\plugins\kubernetes.io\csi\d", true)).unwrap();
+        node.run(&rmdir(r"\plugins\kubernetes.io\csi\d", true))
+            .unwrap();
         node.run(&mkdir(r"\plugins\kubernetes.io\other")).unwrap();
-        node.run(&rmdir(r"\plugins\kubernetes.io\other", true)).unwrap();
+        node.run(&rmdir(r"\plugins\kubernetes.io\other", true))
+            .unwrap();
     }
 }
 
 #[test]
-fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_directory_in_another_one() {
+fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_directory_in_another_one()
+ {
     let inner = r"\plugins\kubernetes.io";
     // The container has kubelet's directory, and replaces one of these.
-    for component in [r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\plugins\kubernetes.io"] {
+    for component in [
+        r"C:\var\lib\kubelet\plugins",
+        r"C:\var\lib\kubelet\plugins\kubernetes.io",
+    ] {
         for config in config(inner) {
             for is_mount_point in [false, true] {
-                let sim = node().dir(r"C:\var\lib\kubelet\plugins\kubernetes.io").build();
+                let sim = node()
+                    .dir(r"C:\var\lib\kubelet\plugins\kubernetes.io")
+                    .build();
                 let volume = volume_on(&node_on(&sim), 1);
-                for name in [r"C:\kubernetes.io\secret", r"C:\kubernetes.io\kubernetes.io\secret"] {
+                for name in [
+                    r"C:\kubernetes.io\secret",
+                    r"C:\kubernetes.io\kubernetes.io\secret",
+                ] {
                     sim.external().mkdir_all(name).unwrap();
                 }
-                sim.external().rename(component, r"C:\var\lib\kubelet\away").unwrap();
+                sim.external()
+                    .rename(component, r"C:\var\lib\kubelet\away")
+                    .unwrap();
                 let system = sim.volume_on(0).unwrap().name();
-                sim.external().junction(component, if is_mount_point { &system } else { r"C:\" }).unwrap();
+                sim.external()
+                    .junction(component, if is_mount_point { &system } else { r"C:\" })
+                    .unwrap();
                 let node = Node::new(sim.process(), config.clone());
                 let before = sim.snapshot();
-                assert_unreachable(&node, &format!(r"{inner}\secret"), volume, Kind::FailedPrecondition, true);
-                refused(&node, &mkdir(&format!(r"{inner}\planted\x")), Kind::FailedPrecondition);
-                refused(&node, &exists(&format!(r"{inner}\secret\keep")), Kind::FailedPrecondition);
+                assert_unreachable(
+                    &node,
+                    &format!(r"{inner}\secret"),
+                    volume,
+                    Kind::FailedPrecondition,
+                    true,
+                );
+                refused(
+                    &node,
+                    &mkdir(&format!(r"{inner}\planted\x")),
+                    Kind::FailedPrecondition,
+                );
+                refused(
+                    &node,
+                    &exists(&format!(r"{inner}\secret\keep")),
+                    Kind::FailedPrecondition,
+                );
                 assert_eq!(sim.snapshot(), before, "{component}");
             }
         }
@@ -92,16 +148,25 @@ fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_d
 
 /// Returns a node on which kubelet's `pods` is a link to a directory of another volume.
 fn moved(to: &str) -> Sim {
-    let sim = node().mounted(r"C:\data").dir(r"C:\data\pods\p").dir(r"C:\data\other\p").build();
-    sim.external().remove_all(r"C:\var\lib\kubelet\pods").unwrap();
-    sim.external().junction(r"C:\var\lib\kubelet\pods", to).unwrap();
+    let sim = node()
+        .mounted(r"C:\data")
+        .dir(r"C:\data\pods\p")
+        .dir(r"C:\data\other\p")
+        .build();
+    sim.external()
+        .remove_all(r"C:\var\lib\kubelet\pods")
+        .unwrap();
+    sim.external()
+        .junction(r"C:\var\lib\kubelet\pods", to)
+        .unwrap();
     sim
 }
 
 #[test]
 fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_is() {
     let with = |directories: &[&str]| {
-        Config::default().with(|c| c.working_dirs = directories.iter().map(|text| path(text)).collect())
+        Config::default()
+            .with(|c| c.working_dirs = directories.iter().map(|text| path(text)).collect())
     };
     let both = || with(&[r"\pods", r"C:\data\PODS"]);
     let sim = moved(r"C:\data\pods");
@@ -139,8 +204,13 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
 #[test]
 fn a_working_directory_behind_a_moved_one_is_as_protected() {
     let sim = moved(r"C:\data\pods");
-    let working_dirs = [r"\pods", r"C:\data\pods", r"C:\data\pods\p\inner"].map(path).to_vec();
-    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
+    let working_dirs = [r"\pods", r"C:\data\pods", r"C:\data\pods\p\inner"]
+        .map(path)
+        .to_vec();
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.working_dirs = working_dirs),
+    );
     sim.external().mkdir(r"C:\data\pods\p\inner").unwrap();
     let before = sim.snapshot();
     for text in [r"\pods\p", r"\pods\p\inner", r"C:\data\pods\p"] {
@@ -164,20 +234,51 @@ fn a_working_directory_that_lies_in_another_one_behind_a_link_is_refused_at_the_
             c.kubelet_dir = path(kubelet);
             c.working_dirs = vec![path(other)];
         });
-        Node::start(sim.process(), config).map(drop).map_err(|error| error.to_string())
+        Node::start(sim.process(), config)
+            .map(drop)
+            .map_err(|error| error.to_string())
     };
     let moved = [(r"C:\k", r"C:\data\kubelet")];
-    let error = checked(r"C:\k", r"C:\data\kubelet\pods", &moved, &[r"C:\data\kubelet\pods"]).unwrap_err();
-    assert!(error.contains(r"C:\data\kubelet\pods lies in the working directory C:\k"), "{error}");
+    let error = checked(
+        r"C:\k",
+        r"C:\data\kubelet\pods",
+        &moved,
+        &[r"C:\data\kubelet\pods"],
+    )
+    .unwrap_err();
+    assert!(
+        error.contains(r"C:\data\kubelet\pods lies in the working directory C:\k"),
+        "{error}"
+    );
     // Whether the inner directory is still a directory, or a link that a container has made of it.
     let replaced = [moved[0], (r"C:\data\kubelet\pods", r"C:\secret")];
-    checked(r"C:\k", r"C:\data\kubelet\pods", &replaced, &[r"C:\data\kubelet", r"C:\secret"]).unwrap_err();
+    checked(
+        r"C:\k",
+        r"C:\data\kubelet\pods",
+        &replaced,
+        &[r"C:\data\kubelet", r"C:\secret"],
+    )
+    .unwrap_err();
     checked(r"C:\k", r"C:\data", &moved, &[r"C:\data\kubelet"]).unwrap_err();
     // A link on the way lies in the other directory.
     let through = [(r"C:\w\x", r"C:\k\l"), (r"C:\k\l", r"C:\elsewhere")];
-    checked(r"C:\k", r"C:\w\x", &through, &[r"C:\k", r"C:\w", r"C:\elsewhere"]).unwrap_err();
-    for (kubelet, other) in [(r"C:\k", r"C:\data\kubelet"), (r"C:\k", r"C:\data\other"), (r"C:\k", r"C:\k\pods")] {
+    checked(
+        r"C:\k",
+        r"C:\w\x",
+        &through,
+        &[r"C:\k", r"C:\w", r"C:\elsewhere"],
+    )
+    .unwrap_err();
+    for (kubelet, other) in [
+        (r"C:\k", r"C:\data\kubelet"),
+        (r"C:\k", r"C:\data\other"),
+        (r"C:\k", r"C:\k\pods"),
+    ] {
         let directories = [r"C:\data\kubelet\pods", r"C:\data\other"];
-        assert_eq!(checked(kubelet, other, &moved, &directories), Ok(()), "{other}");
+        assert_eq!(
+            checked(kubelet, other, &moved, &directories),
+            Ok(()),
+            "{other}"
+        );
     }
 }

@@ -6,14 +6,16 @@ use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
 use os_sim::Sim;
-use storage_ops::{Config, DiskNumber, FormatVolume, Kind, MountVolume, Node, RmdirContents, VolumeId};
+use storage_ops::{
+    Config, DiskNumber, FormatVolume, Kind, MountVolume, Node, RmdirContents, VolumeId,
+};
 
 use zerocopy::FromBytes as _;
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::setup::{
-    GIB, add_partition, contents, failing, failing_on, mount, node_on, ntfs, path, probed, refused, resize, set_online,
-    volume_on, volumes_of,
+    GIB, add_partition, contents, failing, failing_on, mount, node_on, ntfs, path, probed, refused,
+    resize, set_online, volume_on, volumes_of,
 };
 
 const DATA: &str = r"C:\data";
@@ -25,7 +27,13 @@ fn config() -> Config {
 
 #[test]
 fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
-    let node = os_sim::node().disk(GIB).disk(GIB).partitioned().formatted("NTFS").mounted(DATA).spanned(1, 100 << 20);
+    let node = os_sim::node()
+        .disk(GIB)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(DATA)
+        .spanned(1, 100 << 20);
     let sim = node.dir(r"C:\data\working").build();
     let before = sim.snapshot();
     let node = Node::new(sim.process(), config());
@@ -38,15 +46,29 @@ fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
 /// Returns a node with a raw volume on disk 2 and a volume that is mounted at a path on disk 3.
 fn drivers_disks() -> Sim {
     let node = ntfs().mounted(DATA).dir(r"C:\data\working");
-    let node = node.disk(GIB).partitioned().disk(GIB).partitioned().formatted("NTFS");
-    node.mounted(r"C:\var\lib\kubelet\plugins\v").dir(r"C:\var\lib\kubelet\plugins\t").build()
+    let node = node
+        .disk(GIB)
+        .partitioned()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS");
+    node.mounted(r"C:\var\lib\kubelet\plugins\v")
+        .dir(r"C:\var\lib\kubelet\plugins\t")
+        .build()
 }
 
 #[test]
 fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
     const CODES: [OsError; 2] = [OsError::IO_DEVICE, OsError::DEVICE_NOT_CONNECTED];
-    let calls = [("open", r"\??\C:\"), ("open_child", r"\??\C:\data"), ("final_path", r"\??\C:\")];
-    for ((primitive, object), code) in calls.into_iter().flat_map(|call| CODES.map(|code| (call, code))) {
+    let calls = [
+        ("open", r"\??\C:\"),
+        ("open_child", r"\??\C:\data"),
+        ("final_path", r"\??\C:\"),
+    ];
+    for ((primitive, object), code) in calls
+        .into_iter()
+        .flat_map(|call| CODES.map(|code| (call, code)))
+    {
         let sim = drivers_disks();
         let node = node_on(&sim);
         let (raw, mounted): (VolumeId, VolumeId) = (volume_on(&node, 2), volume_on(&node, 3));
@@ -77,12 +99,20 @@ struct Mbr {
 }
 
 impl Layer for Mbr {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         let length = handle.control(code, input, output)?;
         if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX && length > size_of::<DriveLayout>() {
             output[..4].copy_from_slice(&PartitionStyle::MBR.0.to_le_bytes());
             let mut may_be_active = self.is_active;
-            for entry in output[size_of::<DriveLayout>()..length].chunks_exact_mut(size_of::<PartitionEntry>()) {
+            for entry in output[size_of::<DriveLayout>()..length]
+                .chunks_exact_mut(size_of::<PartitionEntry>())
+            {
                 let entry = PartitionEntry::mut_from_bytes(entry).unwrap();
                 let is_data = entry.gpt_type() == BASIC_DATA;
                 entry.partition_type = [0; 16];
@@ -99,31 +129,61 @@ impl Layer for Mbr {
 #[test]
 fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_emptied() {
     const SYSTEM_RESERVED: &str = r"C:\var\lib\kubelet\plugins\v";
-    let sim =
-        os_sim::node().disk(GIB).gpt().dir(DATA).dir(SYSTEM_RESERVED).dir(r"C:\var\lib\kubelet\plugins\t").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .gpt()
+        .dir(DATA)
+        .dir(SYSTEM_RESERVED)
+        .dir(r"C:\var\lib\kubelet\plugins\t")
+        .build();
     for at in [16, 216] {
         add_partition(&sim, Some(at << 20), 200 << 20);
     }
     let unlike_mbr = node_on(&sim);
     let list = volumes_of(1);
-    let [first, second] = unlike_mbr.run(&list).unwrap()[..] else { panic!("two volumes") };
-    for (volume, at) in [(first, SYSTEM_RESERVED), (second, r"C:\var\lib\kubelet\plugins\t")] {
+    let [first, second] = unlike_mbr.run(&list).unwrap()[..] else {
+        panic!("two volumes")
+    };
+    for (volume, at) in [
+        (first, SYSTEM_RESERVED),
+        (second, r"C:\var\lib\kubelet\plugins\t"),
+    ] {
         unlike_mbr.run(&FormatVolume::new(volume)).unwrap();
         unlike_mbr.run(&mount(volume, at)).unwrap();
     }
-    sim.external().write(&format!(r"{SYSTEM_RESERVED}\bootmgr"), b"the boot manager").unwrap();
-    sim.external().mkdir(r"C:\var\lib\kubelet\plugins\t\working").unwrap();
+    sim.external()
+        .write(&format!(r"{SYSTEM_RESERVED}\bootmgr"), b"the boot manager")
+        .unwrap();
+    sim.external()
+        .mkdir(r"C:\var\lib\kubelet\plugins\t\working")
+        .unwrap();
 
     // A volume of the node is on the same disk.
-    let own = Config::default().with(|c| c.node_paths = vec![path(r"C:\var\lib\kubelet\plugins\t\working")]);
-    let on = |is_active, config| Node::new(Arc::new(Layered::around(sim.process(), Mbr { is_active })), config);
+    let own = Config::default()
+        .with(|c| c.node_paths = vec![path(r"C:\var\lib\kubelet\plugins\t\working")]);
+    let on = |is_active, config| {
+        Node::new(
+            Arc::new(Layered::around(sim.process(), Mbr { is_active })),
+            config,
+        )
+    };
     let before = sim.snapshot();
     let target = path(r"\plugins\m");
-    sim.external().mkdir(r"C:\var\lib\kubelet\plugins\m").unwrap();
-    let (mount, empty) = (MountVolume { volume: first, target }, contents(SYSTEM_RESERVED));
+    sim.external()
+        .mkdir(r"C:\var\lib\kubelet\plugins\m")
+        .unwrap();
+    let (mount, empty) = (
+        MountVolume {
+            volume: first,
+            target,
+        },
+        contents(SYSTEM_RESERVED),
+    );
     refused(&on(true, own.clone()), &mount, Kind::PermissionDenied);
     refused(&on(true, own.clone()), &empty, Kind::PermissionDenied);
-    sim.external().remove_all(r"C:\var\lib\kubelet\plugins\m").unwrap();
+    sim.external()
+        .remove_all(r"C:\var\lib\kubelet\plugins\m")
+        .unwrap();
     assert_eq!(sim.snapshot(), before);
     // A partition that is not active, and the active one of a disk of a driver.
     on(false, own).run(&empty).unwrap();
@@ -135,19 +195,33 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
 /// of disk 2.
 fn moved_twice(link: impl Fn(&Sim)) -> (Sim, Config) {
     let node = ntfs().mounted(r"C:\mnt1");
-    let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\mnt2").dir(r"C:\mnt2\kubelet\pods\x");
+    let node = node
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\mnt2")
+        .dir(r"C:\mnt2\kubelet\pods\x");
     let sim = node.disk(GIB).partitioned().formatted("NTFS").build();
     link(&sim);
-    (sim, Config::default().with(|c| c.kubelet_dir = path(r"C:\mnt1\k")))
+    (
+        sim,
+        Config::default().with(|c| c.kubelet_dir = path(r"C:\mnt1\k")),
+    )
 }
 
 #[test]
 fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
-    let by_path: fn(&Sim) = |sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap();
+    let by_path: fn(&Sim) = |sim| {
+        sim.external()
+            .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
+            .unwrap()
+    };
     let relative: fn(&Sim) = |sim| {
         sim.external().mkdir(r"C:\mnt1\k").unwrap();
         set_reparse_point(sim, r"C:\mnt1\k", &relative_link(r".\l"));
-        sim.external().symlink(r"C:\mnt1\l", r"C:\mnt2\kubelet").unwrap();
+        sim.external()
+            .symlink(r"C:\mnt1\l", r"C:\mnt2\kubelet")
+            .unwrap();
     };
     let by_volume: fn(&Sim) = |sim| {
         let target = format!(r"{}kubelet", sim.volume_on(2).unwrap().name());
@@ -162,14 +236,19 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
                 node.test_path_lookup();
             }
             let [first, second, third] = [1, 2, 3].map(|disk| volume_on(&node, disk));
-            let mount = |volume| MountVolume { volume, target: path(r"C:\mnt1\k\pods\x") };
+            let mount = |volume| MountVolume {
+                volume,
+                target: path(r"C:\mnt1\k\pods\x"),
+            };
             for (disk, volume) in [(1, first), (2, second)] {
                 refused(&node, &set_online(disk, false), Kind::PermissionDenied);
                 refused(&node, &mount(volume), Kind::PermissionDenied);
             }
             assert_eq!(sim.snapshot(), before);
             node.run(&mount(third)).unwrap();
-            sim.external().remove_all(r"C:\mnt2\kubelet\pods\x").unwrap();
+            sim.external()
+                .remove_all(r"C:\mnt2\kubelet\pods\x")
+                .unwrap();
             sim.external().mkdir(r"C:\mnt2\kubelet\pods\x").unwrap();
         }
     }
@@ -177,7 +256,11 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
 
 #[test]
 fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_cannot_be_read() {
-    let (sim, config) = moved_twice(|sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap());
+    let (sim, config) = moved_twice(|sim| {
+        sim.external()
+            .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
+            .unwrap()
+    });
     let before = sim.snapshot();
     for (primitive, object) in [
         ("open_child", r"\mnt1"),
@@ -186,15 +269,31 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
         ("control FSCTL_GET_REPARSE_POINT", r"\k"),
         ("open_child", r"\mnt2"),
     ] {
-        let fault = failing_on(primitive, move |found| found.ends_with(object), OsError::IO_DEVICE);
-        let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
-        let error = node.run(&set_online(3, false)).expect_err(object).to_string();
-        assert!(error.contains("it cannot be determined what the node itself uses"), "{object}: {error}");
+        let fault = failing_on(
+            primitive,
+            move |found| found.ends_with(object),
+            OsError::IO_DEVICE,
+        );
+        let node = Node::new(
+            Arc::new(faults::Probed::new(sim.process(), fault)),
+            config.clone(),
+        );
+        let error = node
+            .run(&set_online(3, false))
+            .expect_err(object)
+            .to_string();
+        assert!(
+            error.contains("it cannot be determined what the node itself uses"),
+            "{object}: {error}"
+        );
         assert_eq!(sim.snapshot(), before, "{object}");
     }
     // A link that leads nowhere is no reason, and one that only Windows can resolve is.
-    for (target, is_refused) in [(r"\??\C:\gone\k", false), (r"\??\UNC\files\one", false), (r"\??\GLOBALROOT\x", true)]
-    {
+    for (target, is_refused) in [
+        (r"\??\C:\gone\k", false),
+        (r"\??\UNC\files\one", false),
+        (r"\??\GLOBALROOT\x", true),
+    ] {
         let (sim, config) = moved_twice(|sim| {
             sim.external().mkdir(r"C:\mnt1\k").unwrap();
             set_reparse_point(sim, r"C:\mnt1\k", &mount_point(target));
@@ -203,9 +302,17 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
         refused(
             &node,
             &set_online(1, false),
-            if is_refused { Kind::FailedPrecondition } else { Kind::PermissionDenied },
+            if is_refused {
+                Kind::FailedPrecondition
+            } else {
+                Kind::PermissionDenied
+            },
         );
-        assert_eq!(node.run(&set_online(3, false)).is_err(), is_refused, "{target}");
+        assert_eq!(
+            node.run(&set_online(3, false)).is_err(),
+            is_refused,
+            "{target}"
+        );
     }
 }
 
@@ -219,7 +326,10 @@ fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_
         sim.external().remove_all(inner).unwrap();
         sim.external().symlink(inner, target).unwrap();
         let pod_dir = Some(path(inner));
-        let node = Node::new(sim.process(), Config::default().with(|c| c.pod_dir = pod_dir));
+        let node = Node::new(
+            sim.process(),
+            Config::default().with(|c| c.pod_dir = pod_dir),
+        );
         node.run(&mount(volume, r"\plugins\t")).unwrap();
         node.run(&set_online(2, false)).unwrap();
     }
@@ -227,13 +337,25 @@ fn what_a_driver_makes_of_a_working_directory_in_another_one_takes_nothing_from_
 
 #[test]
 fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
-    let (sim, config) = moved_twice(|sim| sim.external().junction(r"C:\mnt1\k", r"C:\mnt2\kubelet").unwrap());
+    let (sim, config) = moved_twice(|sim| {
+        sim.external()
+            .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
+            .unwrap()
+    });
     let before = sim.snapshot();
-    for code in [OsError::FILE_NOT_FOUND, OsError::PATH_NOT_FOUND, OsError::NOT_READY, OsError::UNRECOGNIZED_VOLUME] {
+    for code in [
+        OsError::FILE_NOT_FOUND,
+        OsError::PATH_NOT_FOUND,
+        OsError::NOT_READY,
+        OsError::UNRECOGNIZED_VOLUME,
+    ] {
         for nth in 0..20 {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code));
             let fault = fault.among(|call| call.primitive.starts_with("open"));
-            let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config.clone());
+            let node = Node::new(
+                Arc::new(faults::Probed::new(sim.process(), fault)),
+                config.clone(),
+            );
             node.run(&set_online(2, false)).unwrap_err();
             assert_eq!(sim.snapshot(), before, "{code:?} {nth}");
         }
@@ -243,13 +365,33 @@ fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
 #[test]
 fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_emptied() {
     let mount = r"C:\real\pods\a\mount";
-    let node = os_sim::node().dir(r"C:\real\pods\b\mount").disk(GIB).partitioned().formatted("NTFS").mounted(mount);
-    let sim = node.file(r"C:\real\pods\a\mount\data.db", b"1").junction(r"C:\k", r"C:\real").build();
+    let node = os_sim::node()
+        .dir(r"C:\real\pods\b\mount")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(mount);
+    let sim = node
+        .file(r"C:\real\pods\a\mount\data.db", b"1")
+        .junction(r"C:\k", r"C:\real")
+        .build();
     let kubelet_dir = path(r"C:\k");
-    let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.kubelet_dir = kubelet_dir),
+    );
     let other = path(r"C:\k\pods\b\mount");
-    node.run(&MountVolume { volume: volume_on(&node, 1), target: other.clone() }).unwrap();
-    let error = refused(&node, &RmdirContents { path: other }, Kind::FailedPrecondition).to_string();
+    node.run(&MountVolume {
+        volume: volume_on(&node, 1),
+        target: other.clone(),
+    })
+    .unwrap();
+    let error = refused(
+        &node,
+        &RmdirContents { path: other },
+        Kind::FailedPrecondition,
+    )
+    .to_string();
     assert!(error.contains(mount), "{error}");
     assert!(sim.external().exists(r"C:\real\pods\a\mount\data.db"));
 }
@@ -259,7 +401,10 @@ fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
     let sim = drivers_disks();
     let volume = volume_on(&node_on(&sim), 3);
     let node_paths = vec![path(r"\plugins\v\containerd"), path(r"Q:\missing")];
-    let node = Node::new(sim.process(), Config::default().with(|c| c.node_paths = node_paths));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.node_paths = node_paths),
+    );
     refused(&node, &set_online(3, false), Kind::PermissionDenied);
     refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
     node.run(&set_online(1, false)).unwrap();
@@ -271,7 +416,10 @@ struct DriveD(VolumeId);
 impl Layer for DriveD {
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         if *path == NtPath::drive_root('D') {
-            return node.open(&NtPath::from_win32(&U16String::from_str(&self.0.to_string())), how);
+            return node.open(
+                &NtPath::from_win32(&U16String::from_str(&self.0.to_string())),
+                how,
+            );
         }
         node.open(path, how)
     }
@@ -294,15 +442,25 @@ fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
 fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknown() {
     let sim = drivers_disks();
     let before = sim.snapshot();
-    let node = probed(&sim, failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE));
-    assert_eq!(node.run(&set_online(2, false)).unwrap_err().code(), Some(OsError::IO_DEVICE));
+    let node = probed(
+        &sim,
+        failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE),
+    );
+    assert_eq!(
+        node.run(&set_online(2, false)).unwrap_err().code(),
+        Some(OsError::IO_DEVICE)
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
 fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume() {
     let sim = drivers_disks();
-    let fault = failing_on("open", |object| object.starts_with(r"\??\E:"), OsError::NOT_READY);
+    let fault = failing_on(
+        "open",
+        |object| object.starts_with(r"\??\E:"),
+        OsError::NOT_READY,
+    );
     let working_dirs = vec![path(r"E:\working")];
     let config = Config::default().with(|c| c.working_dirs = working_dirs);
     let node = Node::new(Arc::new(faults::Probed::new(sim.process(), fault)), config);
@@ -313,7 +471,13 @@ fn a_working_directory_on_a_share_or_on_a_drive_without_a_medium_is_on_no_volume
 struct PartitionType(Uuid);
 
 impl Layer for PartitionType {
-    fn control(&self, handle: &dyn Handle, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         let length = handle.control(code, input, output)?;
         if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX {
             for at in 0..length.saturating_sub(15) {
@@ -340,7 +504,11 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
         let node = Node::new(Arc::new(layered), config());
         refused(&node, &FormatVolume::new(raw), Kind::PermissionDenied);
-        refused(&node, &mount(mounted, r"\plugins\t"), Kind::PermissionDenied);
+        refused(
+            &node,
+            &mount(mounted, r"\plugins\t"),
+            Kind::PermissionDenied,
+        );
         refused(&node, &contents(r"\plugins\v"), Kind::PermissionDenied);
         assert_eq!(sim.snapshot(), before, "{kind}");
     }
@@ -348,18 +516,31 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
 
 #[test]
 fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
-    let (one, other) = (r"C:\var\lib\kubelet\plugins\v", r"C:\var\lib\kubelet\pods\p");
-    let sim =
-        os_sim::node().dir(other).disk(GIB).partitioned().formatted("NTFS").mounted(one).mounted(r"C:\admin").build();
+    let (one, other) = (
+        r"C:\var\lib\kubelet\plugins\v",
+        r"C:\var\lib\kubelet\pods\p",
+    );
+    let sim = os_sim::node()
+        .dir(other)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(one)
+        .mounted(r"C:\admin")
+        .build();
     sim.external().write(&format!(r"{one}\data"), b"1").unwrap();
     let node = node_on(&sim);
-    sim.external().set_mount_point(other, sim.volume_on(1).unwrap().id).unwrap();
+    sim.external()
+        .set_mount_point(other, sim.volume_on(1).unwrap().id)
+        .unwrap();
     let before = sim.snapshot();
     for path in [one, other] {
         refused(&node, &contents(path), Kind::FailedPrecondition);
     }
     assert_eq!(sim.snapshot(), before);
-    sim.process().delete_volume_mount_point(&os::U16String::from_str(&format!(r"{other}\"))).unwrap();
+    sim.process()
+        .delete_volume_mount_point(&os::U16String::from_str(&format!(r"{other}\")))
+        .unwrap();
     node.run(&contents(one)).unwrap();
 }
 
@@ -372,19 +553,31 @@ fn no_volume_of_the_node_is_resized() {
     let before = sim.snapshot();
     for volume in [system, working] {
         refused(&node, &resize(volume, 0), Kind::PermissionDenied);
-        let larger = node.run(&storage_ops::GetVolumeStats { volume }).unwrap().total + GIB / 2;
+        let larger = node
+            .run(&storage_ops::GetVolumeStats { volume })
+            .unwrap()
+            .total
+            + GIB / 2;
         refused(&node, &resize(volume, larger), Kind::PermissionDenied);
         node.run(&resize(volume, 1)).unwrap();
     }
     let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
-    refused(&node, &storage_ops::ResizeVolume::new(first, 0), Kind::PermissionDenied);
+    refused(
+        &node,
+        &storage_ops::ResizeVolume::new(first, 0),
+        Kind::PermissionDenied,
+    );
     assert_eq!(sim.snapshot(), before);
     node.run(&resize(other, 0)).unwrap();
     // A file system smaller than its partition.
     let node = ntfs().file_system_of(GIB / 2).mounted(DATA);
     let sim = node.dir(r"C:\data\working").build();
     let (node, before) = (Node::new(sim.process(), config()), sim.snapshot());
-    refused(&node, &resize(volume_on(&node, 1), 0), Kind::PermissionDenied);
+    refused(
+        &node,
+        &resize(volume_on(&node, 1), 0),
+        Kind::PermissionDenied,
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -394,10 +587,20 @@ fn a_working_directory_that_does_not_exist_keeps_no_volume_from_being_emptied() 
     let node = ntfs().mounted(mount).dir(r"C:\elsewhere\m");
     let sim = node.build();
     let working_dirs = [r"C:\elsewhere", r"Q:\missing", r"C:\missing"].map(path);
-    let all = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs.to_vec()));
+    let all = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.working_dirs = working_dirs.to_vec()),
+    );
     let other = path(r"C:\elsewhere\m");
-    all.run(&MountVolume { volume: volume_on(&all, 1), target: other }).unwrap();
+    all.run(&MountVolume {
+        volume: volume_on(&all, 1),
+        target: other,
+    })
+    .unwrap();
     let working_dirs = working_dirs[1..].to_vec();
-    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.working_dirs = working_dirs),
+    );
     node.run(&RmdirContents { path: path(mount) }).unwrap();
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use faults::Probed;
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation,
-    PathContext, Rmdir, RmdirContents, UnmountVolume,
+    Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume,
+    NewSmbGlobalMapping, Node, Operation, PathContext, Rmdir, RmdirContents, UnmountVolume,
 };
 use tokio::task::JoinHandle;
 
@@ -18,19 +18,32 @@ use crate::setup::{GIB, KUBELET, node_on, path, volume_on};
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 
 fn map(share: &str, local: &HostPath) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping { local: Some(local.clone()), ..crate::setup::map(share, r"FILES\user", "pw") }
+    NewSmbGlobalMapping {
+        local: Some(local.clone()),
+        ..crate::setup::map(share, r"FILES\user", "pw")
+    }
 }
 
 fn mkdir(path: &HostPath) -> Mkdir {
-    Mkdir { path: path.clone(), context: None }
+    Mkdir {
+        path: path.clone(),
+        context: None,
+    }
 }
 
 fn rmdir(path: &HostPath, force: bool) -> Rmdir {
-    Rmdir { path: path.clone(), context: None, force }
+    Rmdir {
+        path: path.clone(),
+        context: None,
+        force,
+    }
 }
 
 fn link(path: &HostPath) -> CreateSymlink {
-    CreateSymlink { source: crate::setup::path(r"\plugins"), target: path.clone() }
+    CreateSymlink {
+        source: crate::setup::path(r"\plugins"),
+        target: path.clone(),
+    }
 }
 
 /// An executor on a node with a mapping in progress, whose server does not answer.
@@ -48,7 +61,11 @@ impl Slow {
         let executor = Arc::new(Executor::new(Arc::new(node)));
         let mapping = spawn(&executor, map(r"\\files\one", &path(local)));
         gate.reached_by(1).await;
-        Self { executor, mapping, gate }
+        Self {
+            executor,
+            mapping,
+            gate,
+        }
     }
 
     /// Runs `operation`, which must not wait for the mapping.
@@ -68,7 +85,11 @@ impl Slow {
         O::Output: std::fmt::Debug,
     {
         let what = format!("{operation:?}");
-        assert_eq!(self.at_once(operation).await.unwrap_err().kind(), kind, "{what}");
+        assert_eq!(
+            self.at_once(operation).await.unwrap_err().kind(),
+            kind,
+            "{what}"
+        );
     }
 
     async fn answer(self) {
@@ -78,64 +99,166 @@ impl Slow {
 }
 
 fn with_share() -> os_sim::Builder {
-    os_sim::node().smb_server("files").share("one").user("user", "pw")
+    os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .user("user", "pw")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_other() {
-    let sim = with_share().dir(r"C:\var\lib\kubelet\plugins").disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = with_share()
+        .dir(r"C:\var\lib\kubelet\plugins")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     let slow = Slow::mapping_at(&sim, r"\plugins\slow").await;
     let refused = Kind::PermissionDenied;
     let deep = format!(r"C:\var\{}", r"a\".repeat(120));
-    for outside in [r"C:\", "c:\\", r"C:\VAR", r"C:\var\.\lib", r"C:\var\\lib\", r"C:\var\lib\kubelet-evil", &deep] {
+    for outside in [
+        r"C:\",
+        "c:\\",
+        r"C:\VAR",
+        r"C:\var\.\lib",
+        r"C:\var\\lib\",
+        r"C:\var\lib\kubelet-evil",
+        &deep,
+    ] {
         let outside = path(outside);
         slow.refused(mkdir(&outside), refused).await;
         slow.refused(rmdir(&outside, true), refused).await;
         slow.refused(rmdir(&outside, false), refused).await;
-        slow.refused(RmdirContents { path: outside.clone() }, refused).await;
+        slow.refused(
+            RmdirContents {
+                path: outside.clone(),
+            },
+            refused,
+        )
+        .await;
         slow.refused(link(&outside), refused).await;
-        slow.refused(CreateSymlink { source: outside.clone(), target: path(r"\plugins\slow") }, refused).await;
-        slow.refused(MountVolume { volume, target: outside.clone() }, refused).await;
-        slow.refused(UnmountVolume { volume, target: outside.clone() }, refused).await;
+        slow.refused(
+            CreateSymlink {
+                source: outside.clone(),
+                target: path(r"\plugins\slow"),
+            },
+            refused,
+        )
+        .await;
+        slow.refused(
+            MountVolume {
+                volume,
+                target: outside.clone(),
+            },
+            refused,
+        )
+        .await;
+        slow.refused(
+            UnmountVolume {
+                volume,
+                target: outside.clone(),
+            },
+            refused,
+        )
+        .await;
         slow.refused(map(r"\\files\two", &outside), refused).await;
     }
     for itself in [KUBELET, r"c:\VAR\Lib\.\kubelet\\"] {
         let itself = path(itself);
         slow.refused(rmdir(&itself, true), refused).await;
         slow.refused(rmdir(&itself, false), refused).await;
-        slow.refused(RmdirContents { path: itself.clone() }, refused).await;
+        slow.refused(
+            RmdirContents {
+                path: itself.clone(),
+            },
+            refused,
+        )
+        .await;
         slow.refused(link(&itself), refused).await;
-        slow.refused(MountVolume { volume, target: itself.clone() }, refused).await;
-        slow.refused(UnmountVolume { volume, target: itself.clone() }, refused).await;
+        slow.refused(
+            MountVolume {
+                volume,
+                target: itself.clone(),
+            },
+            refused,
+        )
+        .await;
+        slow.refused(
+            UnmountVolume {
+                volume,
+                target: itself.clone(),
+            },
+            refused,
+        )
+        .await;
         slow.refused(map(r"\\files\two", &itself), refused).await;
         slow.at_once(mkdir(&itself)).await.unwrap();
     }
     // A path in a working directory, but not in that of the context.
     let context = Some(PathContext::Pod);
     let plugins = path(r"\plugins");
-    slow.refused(Mkdir { path: plugins.clone(), context }, refused).await;
-    slow.refused(Rmdir { path: plugins, context, force: true }, refused).await;
+    slow.refused(
+        Mkdir {
+            path: plugins.clone(),
+            context,
+        },
+        refused,
+    )
+    .await;
+    slow.refused(
+        Rmdir {
+            path: plugins,
+            context,
+            force: true,
+        },
+        refused,
+    )
+    .await;
     slow.at_once(mkdir(&path(r"\plugins\other"))).await.unwrap();
     slow.answer().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
-    let sim = with_share().dir(r"C:\var\lib\kubelet\plugins\p").disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = with_share()
+        .dir(r"C:\var\lib\kubelet\plugins\p")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let volume = volume_on(&node_on(&sim), 1);
     let slow = Slow::mapping_at(&sim, r"\plugins\p\slow").await;
     let (above, at) = (path(r"\plugins"), path(r"\plugins\p\slow"));
     slow.at_once(mkdir(&above)).await.unwrap();
     slow.at_once(mkdir(&path(r"\plugins\p"))).await.unwrap();
-    slow.refused(rmdir(&above, false), Kind::FailedPrecondition).await;
+    slow.refused(rmdir(&above, false), Kind::FailedPrecondition)
+        .await;
     slow.refused(link(&above), Kind::AlreadyExists).await;
-    slow.refused(map(r"\\files\two", &above), Kind::AlreadyExists).await;
-    slow.refused(MountVolume { volume, target: above.clone() }, Kind::FailedPrecondition).await;
-    slow.refused(UnmountVolume { volume, target: above }, Kind::FailedPrecondition).await;
+    slow.refused(map(r"\\files\two", &above), Kind::AlreadyExists)
+        .await;
+    slow.refused(
+        MountVolume {
+            volume,
+            target: above.clone(),
+        },
+        Kind::FailedPrecondition,
+    )
+    .await;
+    slow.refused(
+        UnmountVolume {
+            volume,
+            target: above,
+        },
+        Kind::FailedPrecondition,
+    )
+    .await;
     // These would interfere with the mapping.
     let executor = &slow.executor;
-    let (same, removal) = (spawn(executor, mkdir(&at)), spawn(executor, rmdir(&path(r"\plugins\p"), true)));
+    let (same, removal) = (
+        spawn(executor, mkdir(&at)),
+        spawn(executor, rmdir(&path(r"\plugins\p"), true)),
+    );
     assert!(!ends(&same).await && !removal.is_finished());
     slow.answer().await;
     // A link to a directory counts as one.

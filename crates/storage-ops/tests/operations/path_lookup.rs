@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::links::{PLACEHOLDER, mount_point, set_reparse_point};
 use crate::setup::{
-    GIB, KUBELET, NoProbe, closest, exists, is_link, layered, mkdir, mounted_at, ntfs, probed, refused, rmdir, traced,
+    GIB, KUBELET, NoProbe, closest, exists, is_link, layered, mkdir, mounted_at, ntfs, probed,
+    refused, rmdir, traced,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Trace, When};
 use os::abi::FileBasicInfo;
@@ -18,7 +19,10 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Queries attributes as a system does that does not know `OBJ_DONT_REPARSE`.
 pub(crate) fn attributes_behind_links(node: &dyn Os, path: &NtPath) -> OsResult<u32> {
     let mut info = FileBasicInfo::new_zeroed();
-    let object = node.open(path, &Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT))?;
+    let object = node.open(
+        path,
+        &Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT),
+    )?;
     object.query(FileInfo::Basic, info.as_mut_bytes())?;
     Ok(info.attributes)
 }
@@ -31,7 +35,12 @@ impl Layer for IgnoresFlag {
         attributes_behind_links(node, path)
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         parent.open_child(path, how)
     }
 }
@@ -42,10 +51,19 @@ struct FollowsSymlinks;
 impl Layer for FollowsSymlinks {
     fn attributes(&self, node: &dyn Os, path: &NtPath) -> OsResult<u32> {
         let is_symlink = path.to_string().contains("All Users\\");
-        if is_symlink { attributes_behind_links(node, path) } else { node.attributes(path) }
+        if is_symlink {
+            attributes_behind_links(node, path)
+        } else {
+            node.attributes(path)
+        }
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         if path.to_string_lossy().contains("All Users\\") {
             parent.open_child(path, how)
         } else {
@@ -64,19 +82,35 @@ fn ignoring(sim: &Sim) -> Node {
 }
 
 fn counted(code: u32, count: u64) -> [FallbackCount; 1] {
-    [FallbackCount { call: "path_lookup", code: Some(code), count }]
+    [FallbackCount {
+        call: "path_lookup",
+        code: Some(code),
+        count,
+    }]
 }
 
 /// Returns the primitives that were called since the last time.
 pub(crate) fn called(trace: &Trace) -> Vec<String> {
-    trace.take().iter().map(|record| record.call.primitive.to_string()).collect()
+    trace
+        .take()
+        .iter()
+        .map(|record| record.call.primitive.to_string())
+        .collect()
 }
 
 /// Checks that the recorded calls have opened paths, but looked up none in one call.
 pub(crate) fn assert_component_by_component(trace: &Trace) {
     let called = called(trace);
-    assert!(called.iter().any(|primitive| primitive == "open_child"), "{called:?}");
-    assert!(!called.iter().any(|primitive| ["attributes", "open_below"].contains(&&**primitive)), "{called:?}");
+    assert!(
+        called.iter().any(|primitive| primitive == "open_child"),
+        "{called:?}"
+    );
+    assert!(
+        !called
+            .iter()
+            .any(|primitive| ["attributes", "open_below"].contains(&&**primitive)),
+        "{called:?}"
+    );
 }
 
 /// Returns a fault that fails both calls that look up a whole path with `code`, if it contains
@@ -102,9 +136,21 @@ pub(crate) fn node_with_links() -> Sim {
         .mounted(r"C:\var\lib\kubelet\pods\a\m")
         .build();
     let external = sim.external();
-    external.junction(r"C:\var\lib\kubelet\pods\a\j", r"C:\elsewhere").unwrap();
-    external.symlink(r"C:\var\lib\kubelet\pods\a\l", r"C:\var\lib\kubelet\pods\a\b").unwrap();
-    external.symlink(r"C:\var\lib\kubelet\pods\a\gone", r"C:\var\lib\kubelet\pods\a\missing").unwrap();
+    external
+        .junction(r"C:\var\lib\kubelet\pods\a\j", r"C:\elsewhere")
+        .unwrap();
+    external
+        .symlink(
+            r"C:\var\lib\kubelet\pods\a\l",
+            r"C:\var\lib\kubelet\pods\a\b",
+        )
+        .unwrap();
+    external
+        .symlink(
+            r"C:\var\lib\kubelet\pods\a\gone",
+            r"C:\var\lib\kubelet\pods\a\missing",
+        )
+        .unwrap();
     sim
 }
 
@@ -131,12 +177,20 @@ fn a_path_is_looked_up_in_one_call_and_a_link_in_five() {
         (r"\pods\a\m", true, &["open", "open_below"]),
     ] {
         let found = calls(&|| node.run(&exists(text)).unwrap());
-        let expected: Vec<_> = ["attributes"].iter().chain(further).map(ToString::to_string).collect();
+        let expected: Vec<_> = ["attributes"]
+            .iter()
+            .chain(further)
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(found, (answer, expected), "PathExists {text}");
     }
     for text in [r"\pods\a\b\c", r"\pods\a\b\f", r"\pods", ""] {
         let found = calls(&|| node.run(&is_link(&format!("{KUBELET}{text}"))).unwrap());
-        assert_eq!(found, (false, vec!["attributes".to_owned()]), "IsSymlink {text}");
+        assert_eq!(
+            found,
+            (false, vec!["attributes".to_owned()]),
+            "IsSymlink {text}"
+        );
     }
     for (text, answer, target) in [
         (r"\pods\a\l", true, "open_below"),
@@ -145,17 +199,35 @@ fn a_path_is_looked_up_in_one_call_and_a_link_in_five() {
         (r"\pods\a\m", true, "open"),
     ] {
         let (found, made) = calls(&|| node.run(&is_link(text)).unwrap());
-        let expected = ["attributes", "open_below", "query AttributeTag", "control FSCTL_GET_REPARSE_POINT", target];
-        assert_eq!((found, made), (answer, expected.map(String::from).to_vec()), "IsSymlink {text}");
+        let expected = [
+            "attributes",
+            "open_below",
+            "query AttributeTag",
+            "control FSCTL_GET_REPARSE_POINT",
+            target,
+        ];
+        assert_eq!(
+            (found, made),
+            (answer, expected.map(String::from).to_vec()),
+            "IsSymlink {text}"
+        );
     }
     let (result, made) = calls(&|| node.run(&is_link(r"\pods\a\b\missing")).is_ok());
     assert_eq!((result, made.len()), (false, 1));
     for (text, count) in [(r"\pods\a\b\c", 2), (r"\pods\a\m", 5)] {
         let (_, made) = calls(&|| node.run(&mounted_at(text)).is_ok());
-        assert_eq!(made.len(), count, "GetVolumeIDFromTargetPath {text}: {made:?}");
+        assert_eq!(
+            made.len(),
+            count,
+            "GetVolumeIDFromTargetPath {text}: {made:?}"
+        );
     }
     assert_eq!(node.fallbacks(), []);
-    assert_eq!((sim.open_handles(), node.held_handles()), (1, 1), "the root directory of the system drive");
+    assert_eq!(
+        (sim.open_handles(), node.held_handles()),
+        (1, 1),
+        "the root directory of the system drive"
+    );
     drop(node);
     assert_eq!(sim.open_handles(), 0);
 }
@@ -165,13 +237,32 @@ fn a_link_on_the_way_is_named_in_the_error() {
     let sim = node_with_links();
     let node = tested(Node::new(sim.process(), Config::default()));
     for (link, below) in [("j", r"\x"), ("l", r"\f"), ("m", r"\x\y"), ("gone", r"\x")] {
-        let error = node.run(&exists(&format!(r"\pods\a\{link}{below}"))).unwrap_err();
-        assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::REPARSE_POINT_ENCOUNTERED)));
-        let kind = if link == "m" { "the mount point of volume " } else { "a link and is not followed" };
-        assert!(error.to_string().contains(&format!(": {link} is {kind}")), "{error}");
+        let error = node
+            .run(&exists(&format!(r"\pods\a\{link}{below}")))
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.code()),
+            (
+                Kind::FailedPrecondition,
+                Some(OsError::REPARSE_POINT_ENCOUNTERED)
+            )
+        );
+        let kind = if link == "m" {
+            "the mount point of volume "
+        } else {
+            "a link and is not followed"
+        };
+        assert!(
+            error.to_string().contains(&format!(": {link} is {kind}")),
+            "{error}"
+        );
     }
     assert_eq!(node.links_refused(), 4);
-    assert_eq!(node.run(&is_link(r"\pods\a\j\x")), Ok(false), "links above the last component are followed");
+    assert_eq!(
+        node.run(&is_link(r"\pods\a\j\x")),
+        Ok(false),
+        "links above the last component are followed"
+    );
 }
 
 #[test]
@@ -179,7 +270,11 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
     let sim = node_with_links();
     let node = ignoring(&sim);
     let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
-    assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
+    assert_eq!(
+        error.code(),
+        Some(OsError::REPARSE_POINT_ENCOUNTERED),
+        "{error}"
+    );
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
     assert_eq!(node.fallbacks(), counted(0, 4));
     assert_eq!((sim.open_handles(), node.held_handles()), (0, 0));
@@ -188,15 +283,25 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
 #[test]
 fn a_system_that_refuses_one_link_and_follows_another_is_not_trusted() {
     let sim = node_with_links();
-    sim.external().mkdir_all(r"C:\ProgramData\Microsoft").unwrap();
+    sim.external()
+        .mkdir_all(r"C:\ProgramData\Microsoft")
+        .unwrap();
     let node = tested(layered(&sim, FollowsSymlinks));
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
-    assert_eq!((node.fallbacks(), node.held_handles()), (counted(0, 2).to_vec(), 0));
+    assert_eq!(
+        (node.fallbacks(), node.held_handles()),
+        (counted(0, 2).to_vec(), 0)
+    );
 }
 
 #[test]
 fn a_system_that_proves_nothing_is_not_trusted() {
-    for code in [OsError::INVALID_PARAMETER, OsError::FILE_NOT_FOUND, OsError::ACCESS_DENIED, OsError(0xe000_0abc)] {
+    for code in [
+        OsError::INVALID_PARAMETER,
+        OsError::FILE_NOT_FOUND,
+        OsError::ACCESS_DENIED,
+        OsError(0xe000_0abc),
+    ] {
         let sim = node_with_links();
         let (node, trace) = traced(&sim, failing_look_up("", code));
         node.test_path_lookup();
@@ -217,7 +322,11 @@ fn a_node_without_the_links_of_windows_is_not_trusted() {
     let external = sim.external();
     external.remove_all(r"C:\Documents and Settings").unwrap();
     let node = tested(Node::new(sim.process(), Config::default()));
-    assert_eq!((node.run(&exists(r"\pods\a\b")), node.fallbacks()), (Ok(true), vec![]), "one link is enough");
+    assert_eq!(
+        (node.run(&exists(r"\pods\a\b")), node.fallbacks()),
+        (Ok(true), vec![]),
+        "one link is enough"
+    );
     external.remove_all(r"C:\Users\All Users").unwrap();
     let node = tested(Node::new(sim.process(), Config::default()));
     assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true));
@@ -235,14 +344,23 @@ fn without_the_test_nothing_is_opened_in_one_call_and_nothing_is_counted() {
 
 #[test]
 fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
-    for code in [OsError::INVALID_PARAMETER, OsError::ACCESS_DENIED, OsError::NOT_READY, OsError(0xe000_0abc)] {
+    for code in [
+        OsError::INVALID_PARAMETER,
+        OsError::ACCESS_DENIED,
+        OsError::NOT_READY,
+        OsError(0xe000_0abc),
+    ] {
         let sim = node_with_links();
         // The calls of the test proceed.
         let node = tested(probed(&sim, failing_look_up("kubelet", code)));
         assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true), "{code}");
         assert_eq!(node.run(&exists(r"\pods\a\b\missing")), Ok(false), "{code}");
         assert_eq!(node.run(&is_link(r"\pods\a\l")), Ok(true), "{code}");
-        let expected = if code == OsError::INVALID_PARAMETER { counted(code.0, 7).to_vec() } else { vec![] };
+        let expected = if code == OsError::INVALID_PARAMETER {
+            counted(code.0, 7).to_vec()
+        } else {
+            vec![]
+        };
         assert_eq!(node.fallbacks(), expected);
     }
 }
@@ -250,14 +368,19 @@ fn an_answer_that_says_nothing_about_links_leads_to_the_components() {
 #[test]
 fn a_path_on_another_drive_is_looked_up_below_its_root() {
     let sim = ntfs().build();
-    sim.external().set_drive_letter('E', sim.volume_on(1).unwrap().id);
+    sim.external()
+        .set_drive_letter('E', sim.volume_on(1).unwrap().id);
     sim.external().mkdir_all(r"E:\a\b").unwrap();
     sim.external().symlink(r"E:\a\l", r"E:\a\b").unwrap();
     let (node, trace) = traced(&sim, NoProbe);
     node.test_path_lookup();
     for (text, answer, calls) in [(r"E:\a\b", false, 3), (r"E:\a\l", true, 6)] {
         trace.take();
-        assert_eq!((node.run(&is_link(text)), trace.take().len()), (Ok(answer), calls), "{text}");
+        assert_eq!(
+            (node.run(&is_link(text)), trace.take().len()),
+            (Ok(answer), calls),
+            "{text}"
+        );
     }
     sim.unplug_disk(1);
     refused(&node, &is_link(r"E:\a\b"), Kind::NotFound);
@@ -274,12 +397,18 @@ fn the_target_of_a_link_is_what_windows_takes_it_for() {
         (r"\??\C:\var\lib\kubelet\pods\a\.\b", false),
     ] {
         let sim = node_with_links();
-        sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\t").unwrap();
+        sim.external()
+            .mkdir_all(r"C:\var\lib\kubelet\pods\t")
+            .unwrap();
         set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\t", &mount_point(target));
         let walk = Node::new(sim.process(), Config::default());
         let at_once = tested(Node::new(sim.process(), Config::default()));
         let query = is_link(r"\pods\t");
-        assert_eq!((walk.run(&query), at_once.run(&query)), (Ok(answer), Ok(answer)), "{target}");
+        assert_eq!(
+            (walk.run(&query), at_once.run(&query)),
+            (Ok(answer), Ok(answer)),
+            "{target}"
+        );
     }
 }
 
@@ -287,15 +416,26 @@ fn the_target_of_a_link_is_what_windows_takes_it_for() {
 fn a_directory_whose_attributes_may_not_be_read_is_refused_only_component_by_component() {
     let sim = node_with_links();
     let external = sim.external();
-    external.mkdir_all(r"C:\var\lib\kubelet\pods\secret\inner\x").unwrap();
-    for directory in [r"C:\var\lib\kubelet\pods\secret", r"C:\var\lib\kubelet\pods\secret\inner"] {
+    external
+        .mkdir_all(r"C:\var\lib\kubelet\pods\secret\inner\x")
+        .unwrap();
+    for directory in [
+        r"C:\var\lib\kubelet\pods\secret",
+        r"C:\var\lib\kubelet\pods\secret\inner",
+    ] {
         external.revoke_all_rights(directory).unwrap();
     }
     let walk = Node::new(sim.process(), Config::default());
     let at_once = tested(Node::new(sim.process(), Config::default()));
     let below = |name: &str| exists(&format!(r"\pods\secret\inner\{name}"));
-    assert_eq!((at_once.run(&below("x")), at_once.run(&below("y"))), (Ok(true), Ok(false)));
-    assert_eq!(walk.run(&below("x")).unwrap_err().code(), Some(OsError::ACCESS_DENIED));
+    assert_eq!(
+        (at_once.run(&below("x")), at_once.run(&below("y"))),
+        (Ok(true), Ok(false))
+    );
+    assert_eq!(
+        walk.run(&below("x")).unwrap_err().code(),
+        Some(OsError::ACCESS_DENIED)
+    );
 }
 
 #[test]
@@ -304,21 +444,40 @@ fn a_directory_with_the_directory_bit_is_a_directory_to_every_request() {
     let cloud = r"C:\var\lib\kubelet\pods\cloud";
     sim.external().mkdir_all(cloud).unwrap();
     set_reparse_point(&sim, cloud, &PLACEHOLDER);
-    for node in [Node::new(sim.process(), Config::default()), tested(Node::new(sim.process(), Config::default()))] {
+    for node in [
+        Node::new(sim.process(), Config::default()),
+        tested(Node::new(sim.process(), Config::default())),
+    ] {
         let new = mkdir(r"\pods\cloud\x\y");
         assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
-        assert_eq!((node.run(&new), node.run(&exists(r"\pods\cloud\x\y"))), (Ok(()), Ok(true)));
+        assert_eq!(
+            (node.run(&new), node.run(&exists(r"\pods\cloud\x\y"))),
+            (Ok(()), Ok(true))
+        );
         node.run(&rmdir(r"\pods\cloud\x", true)).unwrap();
         assert_eq!(node.run(&exists(r"\pods\cloud\x\y")), Ok(false));
     }
     // A tag without the bit: nothing handles it, so Windows does not look below such a directory
     // either.
-    sim.external().mkdir_all(r"C:\var\lib\kubelet\pods\other").unwrap();
-    let unhandled = [&0x8000_0abc_u32.to_le_bytes()[..], &[4, 0, 0, 0, 1, 2, 3, 4]].concat();
+    sim.external()
+        .mkdir_all(r"C:\var\lib\kubelet\pods\other")
+        .unwrap();
+    let unhandled = [
+        &0x8000_0abc_u32.to_le_bytes()[..],
+        &[4, 0, 0, 0, 1, 2, 3, 4],
+    ]
+    .concat();
     set_reparse_point(&sim, r"C:\var\lib\kubelet\pods\other", &unhandled);
-    for node in [Node::new(sim.process(), Config::default()), tested(Node::new(sim.process(), Config::default()))] {
+    for node in [
+        Node::new(sim.process(), Config::default()),
+        tested(Node::new(sim.process(), Config::default())),
+    ] {
         let error = node.run(&exists(r"\pods\other\x")).unwrap_err();
-        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
+        assert_eq!(
+            error.code(),
+            Some(OsError::REPARSE_POINT_ENCOUNTERED),
+            "{error}"
+        );
     }
 }
 
@@ -337,7 +496,8 @@ enum Change {
 /// Returns a path of one to four names that are often the same, with or without a backslash at its
 /// end.
 fn below() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(vec!["a", "B", "c"]), 1..=4).prop_map(|names| names.join(r"\"))
+    prop::collection::vec(prop::sample::select(vec!["a", "B", "c"]), 1..=4)
+        .prop_map(|names| names.join(r"\"))
 }
 
 /// Returns a path in a working directory or beside it.

@@ -5,18 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path_lookup::{
-    IgnoresFlag, assert_component_by_component, attributes_behind_links, called, node_with_links, tested,
+    IgnoresFlag, assert_component_by_component, attributes_behind_links, called, node_with_links,
+    tested,
 };
-use crate::setup::{GIB, exists, failing, is_link, layered, node_on, ntfs, probed, refused, traced};
+use crate::setup::{
+    GIB, exists, failing, is_link, layered, node_on, ntfs, probed, refused, traced,
+};
 use faults::{Call, Layer, Layered, Probed, Race, Trace};
 use os::abi::FsAttributeInformation;
-use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, U16String};
+use os::{
+    Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str,
+    U16String,
+};
 use os_sim::{External, Sim};
 use storage_ops::{Config, HostPath, Kind, Node};
 
 #[test]
 fn each_of_the_two_calls_is_proved_by_itself() {
-    for (without, called_then) in [("attributes", &["open", "open_below"][..]), ("open_below", &["attributes"])] {
+    for (without, called_then) in [
+        ("attributes", &["open", "open_below"][..]),
+        ("open_below", &["attributes"]),
+    ] {
         let sim = node_with_links();
         let (node, trace) = traced(&sim, failing(without, OsError::INVALID_PARAMETER));
         node.test_path_lookup();
@@ -33,18 +42,36 @@ fn a_name_of_the_system_volume_that_leads_elsewhere_is_not_used() {
 
     impl Layer for Misnames {
         fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
-            let name = self.0.map_or_else(|| handle.final_path(form), |name| Ok(U16String::from_str(name)));
-            if form == PathForm::Device { name } else { handle.final_path(form) }
+            let name = self.0.map_or_else(
+                || handle.final_path(form),
+                |name| Ok(U16String::from_str(name)),
+            );
+            if form == PathForm::Device {
+                name
+            } else {
+                handle.final_path(form)
+            }
         }
     }
 
     let sim = ntfs().dir(r"C:\var\lib\kubelet\pods\a\b").build();
     let volume = sim.volume_on(1).unwrap().id;
-    let root = sim.open(&NtPath::volume_root(volume), &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY));
-    let other: &str = root.unwrap().final_path(PathForm::Device).unwrap().to_string_lossy().leak();
-    for (name, uses) in
-        [(None, true), (Some(r"\Device\HarddiskVolume1\"), false), (Some(""), false), (Some(other), false)]
-    {
+    let root = sim.open(
+        &NtPath::volume_root(volume),
+        &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
+    );
+    let other: &str = root
+        .unwrap()
+        .final_path(PathForm::Device)
+        .unwrap()
+        .to_string_lossy()
+        .leak();
+    for (name, uses) in [
+        (None, true),
+        (Some(r"\Device\HarddiskVolume1\"), false),
+        (Some(""), false),
+        (Some(other), false),
+    ] {
         let node = tested(layered(&sim, Misnames(name)));
         assert_eq!(node.run(&exists(r"\pods\a\b")), Ok(true), "{name:?}");
         assert_eq!(node.fallbacks().is_empty(), uses, "{name:?}");
@@ -53,8 +80,14 @@ fn a_name_of_the_system_volume_that_leads_elsewhere_is_not_used() {
 
 /// A node whose system drive is a FAT volume, which has no reparse points.
 fn node_on_fat() -> Sim {
-    let sim =
-        os_sim::node().disk(GIB).partitioned().formatted("FAT32").disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("FAT32")
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let external = sim.external();
     external.set_drive_letter('C', sim.volume_on(1).unwrap().id);
     external.set_drive_letter('E', sim.volume_on(2).unwrap().id);
@@ -72,9 +105,16 @@ fn a_local_volume_without_reparse_points_needs_no_proof() {
     let system = Arc::new(Layered::around(sim.process(), IgnoresFlag));
     let moved = HostPath::parse(r"E:\moved").unwrap();
     let config = Config::default().with(|c| c.working_dirs = vec![moved]);
-    let node = tested(Node::new(Arc::new(Probed::new(system, Arc::clone(&trace))), config));
+    let node = tested(Node::new(
+        Arc::new(Probed::new(system, Arc::clone(&trace))),
+        config,
+    ));
     trace.take();
-    for (text, answer) in [(r"\pods\a\b", true), (r"\pods\a\missing", false), (r"\pods\missing\x", false)] {
+    for (text, answer) in [
+        (r"\pods\a\b", true),
+        (r"\pods\a\missing", false),
+        (r"\pods\missing\x", false),
+    ] {
         assert_eq!(node.run(&exists(text)), Ok(answer));
         assert_eq!(called(&trace), ["attributes"], "{text}");
     }
@@ -83,7 +123,11 @@ fn a_local_volume_without_reparse_points_needs_no_proof() {
     assert_eq!(node.fallbacks(), []);
     // What holds for one volume says nothing about others, nor about opens.
     let error = node.run(&exists(r"E:\moved\j\x")).unwrap_err();
-    assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
+    assert_eq!(
+        error.code(),
+        Some(OsError::REPARSE_POINT_ENCOUNTERED),
+        "{error}"
+    );
     assert_component_by_component(&trace);
     assert_eq!(node.run(&exists(r"E:\moved\a")), Ok(true));
     assert_component_by_component(&trace);
@@ -100,7 +144,12 @@ impl Layer for DeniesReparsePoints {
         attributes_behind_links(node, path)
     }
 
-    fn open_below(&self, parent: &dyn Handle, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
+    fn open_below(
+        &self,
+        parent: &dyn Handle,
+        path: &U16Str,
+        how: &Open,
+    ) -> OsResult<Box<dyn Handle>> {
         parent.open_child(path, how)
     }
 
@@ -135,7 +184,11 @@ fn a_share_or_a_followed_link_refutes_what_a_file_system_reports() {
         }
         let node = tested(layered(&sim, DeniesReparsePoints { is_share }));
         let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
-        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED), "{error}");
+        assert_eq!(
+            error.code(),
+            Some(OsError::REPARSE_POINT_ENCOUNTERED),
+            "{error}"
+        );
     }
 }
 
@@ -146,7 +199,11 @@ fn what_happens_between_the_query_and_the_opens_is_judged_by_the_opens() {
     type Swap = fn(&External<'_>);
     let cases: [(&str, Swap, Result<bool, OsError>); 3] = [
         // The query has met a link, which then becomes a directory, or is gone.
-        (r"\pods\a\j\x", |external| external.remove_all(&format!(r"{A}\j")).unwrap(), Ok(false)),
+        (
+            r"\pods\a\j\x",
+            |external| external.remove_all(&format!(r"{A}\j")).unwrap(),
+            Ok(false),
+        ),
         (
             r"\pods\a\j\x",
             |external| {
@@ -168,17 +225,29 @@ fn what_happens_between_the_query_and_the_opens_is_judged_by_the_opens() {
     for (text, swap, answer) in cases {
         let sim = node_with_links();
         let attacked = sim.clone();
-        let is_working_directory = |call: &Call| call.primitive == "open" && call.object.ends_with("kubelet");
+        let is_working_directory =
+            |call: &Call| call.primitive == "open" && call.object.ends_with("kubelet");
         let race = Race::before(0, move || swap(&attacked.external())).among(is_working_directory);
         let node = tested(probed(&sim, race));
-        assert_eq!(node.run(&exists(text)).map_err(|error| error.code().unwrap()), answer, "{text}");
+        assert_eq!(
+            node.run(&exists(text))
+                .map_err(|error| error.code().unwrap()),
+            answer,
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn the_query_does_not_wait_for_a_server() {
-    let sim = os_sim::node().smb_server("files").share("one").guest().build();
-    sim.external().symlink(r"C:\var\lib\kubelet\pods\l", r"\\files\one").unwrap();
+    let sim = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .guest()
+        .build();
+    sim.external()
+        .symlink(r"C:\var\lib\kubelet\pods\l", r"\\files\one")
+        .unwrap();
     let node = tested(node_on(&sim));
     assert!(sim.set_smb_reachable("files", false));
     refused(&node, &exists(r"\pods\l\x"), Kind::FailedPrecondition);

@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use crate::refusals::Warnings;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, both, failing, layered, node_on, ntfs, probed, provider, refused, set_online, traced,
-    volume_on,
+    GIB, NoProbe, ONE, PARTITION, both, failing, layered, node_on, ntfs, probed, provider, refused,
+    set_online, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, Race, Trace, When};
-use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi};
+use os::{
+    CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi,
+};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, ResizeTarget, ResizeVolume, VolumeId,
+    Config, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, ResizeTarget, ResizeVolume,
+    VolumeId,
 };
 
 const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
@@ -38,10 +41,17 @@ fn format(sim: &Sim) {
 /// Begins to format the raw volume as another program does.
 fn begin_format(sim: &Sim) {
     let (os, now) = (sim.process(), sim.now());
-    let found = os.wmi().query(Namespace::Storage, VOLUMES, now).unwrap().remove(0);
+    let found = os
+        .wmi()
+        .query(Namespace::Storage, VOLUMES, now)
+        .unwrap()
+        .remove(0);
     let force = [("Force", Value::Bool(true))];
     let call = MethodCall::new(Namespace::Storage, &found.path, "Format", &force);
-    assert!(matches!(os.wmi().call(&call, now), Ok(CallStatus::StillRunning(_))));
+    assert!(matches!(
+        os.wmi().call(&call, now),
+        Ok(CallStatus::StillRunning(_))
+    ));
 }
 
 #[test]
@@ -53,7 +63,10 @@ fn a_disk_and_a_volume_that_the_provider_does_not_know_yet_are_found_by_updating
     node.run(&PARTITION).unwrap();
     node.run(&FormatVolume::new(volume_on(&node, 1))).unwrap();
     assert!(trace.counts().of(UPDATE) >= 2);
-    assert_eq!(sim.volume_on(1).unwrap().file_system.as_deref(), Some("NTFS"));
+    assert_eq!(
+        sim.volume_on(1).unwrap().file_system.as_deref(),
+        Some("NTFS")
+    );
 }
 
 /// Answers the first calls of a method with a return value, instead of calling it.
@@ -64,10 +77,18 @@ struct Answer {
 }
 
 impl Layer for Answer {
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         let is_left = |left: u32| left.checked_sub(1);
         if call.method == self.method && self.left.fetch_update(SeqCst, SeqCst, is_left).is_ok() {
-            return Ok(CallStatus::Done(Returned { code: self.code, ..Returned::default() }));
+            return Ok(CallStatus::Done(Returned {
+                code: self.code,
+                ..Returned::default()
+            }));
         }
         wmi.call(call, deadline)
     }
@@ -75,7 +96,11 @@ impl Layer for Answer {
 
 /// Returns a node whose provider answers the first `times` calls of `method` with `code`.
 fn answering(sim: &Sim, method: &'static str, code: u32, times: u32) -> Node {
-    let answer = Answer { method, code, left: AtomicU32::new(times) };
+    let answer = Answer {
+        method,
+        code,
+        left: AtomicU32::new(times),
+    };
     layered(sim, answer)
 }
 
@@ -87,7 +112,10 @@ fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     refused(&node, &format, Kind::Internal);
     node.run(&format).unwrap();
     let counts = node.wmi_calls();
-    let count = counts.iter().find(|count| count.method == "Format").unwrap();
+    let count = counts
+        .iter()
+        .find(|count| count.method == "Format")
+        .unwrap();
     assert_eq!((count.calls, count.failures), (2, 1), "{count:?}");
 }
 
@@ -97,7 +125,9 @@ fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
     sim.set_timing(|timing| timing.provider = Duration::from_secs(5));
     sim.attach_disk(&DiskDescription::new(GIB), true).unwrap();
     // Updating the cache has no effect.
-    answering(&sim, "UpdateHostStorageCache", 0, u32::MAX).run(&PARTITION).unwrap();
+    answering(&sim, "UpdateHostStorageCache", 0, u32::MAX)
+        .run(&PARTITION)
+        .unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
 }
 
@@ -111,7 +141,9 @@ fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
     };
     for code in [1, 40003, 41000, 41003] {
         let (sim, resize) = grown();
-        answering(&sim, "Refresh", code, u32::MAX).run(&resize).unwrap();
+        answering(&sim, "Refresh", code, u32::MAX)
+            .run(&resize)
+            .unwrap();
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
     }
     let (sim, resize) = grown();
@@ -124,15 +156,30 @@ fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_th
     for (name, disk, refreshed) in [
         ("known", os_sim::node().disk(GIB), 0),
         ("grown", os_sim::node().disk(GIB).grown_to(2 * GIB), 1),
-        ("brought online by a control code", os_sim::node().disk(GIB).offline(), 1),
-        ("made writable by a control code", os_sim::node().disk(GIB).read_only(), 1),
+        (
+            "brought online by a control code",
+            os_sim::node().disk(GIB).offline(),
+            1,
+        ),
+        (
+            "made writable by a control code",
+            os_sim::node().disk(GIB).read_only(),
+            1,
+        ),
     ] {
         let sim = disk.build();
         let size = sim.disk(1).unwrap().size;
         let (node, trace) = traced(&sim, NoProbe);
         node.run(&PARTITION).unwrap();
-        assert!(size - sim.disk(1).unwrap().partitions[1].length < GIB / 16, "{name}");
-        assert_eq!((trace.counts().of(UPDATE), trace.counts().of(REFRESH)), (refreshed, 0), "{name}");
+        assert!(
+            size - sim.disk(1).unwrap().partitions[1].length < GIB / 16,
+            "{name}"
+        );
+        assert_eq!(
+            (trace.counts().of(UPDATE), trace.counts().of(REFRESH)),
+            (refreshed, 0),
+            "{name}"
+        );
         assert_eq!(trace.counts().wmi, 4 + 2 * refreshed, "{name}");
     }
 }
@@ -153,7 +200,9 @@ fn a_change_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a
         answering(&sim, method, code, 1).run(&PARTITION).unwrap();
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{method} {code}");
         let sim = os_sim::node().disk(GIB).build();
-        let error = answering(&sim, method, code, 2).run(&PARTITION).unwrap_err();
+        let error = answering(&sim, method, code, 2)
+            .run(&PARTITION)
+            .unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
     }
 }
@@ -166,13 +215,16 @@ fn a_resize_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a
         let resize = ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0);
         answering(&sim, "Resize", code, 1).run(&resize).unwrap();
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
-        let error = answering(&grown(), "Resize", code, 2).run(&resize).unwrap_err();
+        let error = answering(&grown(), "Resize", code, 2)
+            .run(&resize)
+            .unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
     }
 }
 
 #[test]
-fn a_volume_is_brought_online_after_a_refresh_if_the_provider_refuses_it_as_with_an_outdated_cache() {
+fn a_volume_is_brought_online_after_a_refresh_if_the_provider_refuses_it_as_with_an_outdated_cache()
+{
     let sim = os_sim::node().disk(GIB).build();
     // Windows does not mount new volumes by itself.
     sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
@@ -186,14 +238,25 @@ struct Outdated {
 }
 
 impl Layer for Outdated {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         match &*self.disks.lock().unwrap() {
             Some(disks) if wql.contains("FROM MSFT_Disk") => Ok(disks.clone()),
             _ => wmi.query(namespace, wql, deadline),
         }
     }
 
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         if call.method == "UpdateHostStorageCache" {
             self.disks.lock().unwrap().take();
         }
@@ -204,12 +267,20 @@ impl Layer for Outdated {
 #[test]
 fn an_instance_of_a_removed_disk_like_the_new_one_is_refreshed() {
     let sim = os_sim::node().disk(GIB).serial("").build();
-    let disks =
-        sim.process().wmi().query(Namespace::Storage, "SELECT * FROM MSFT_Disk WHERE Number = 1", Time(Duration::MAX));
+    let disks = sim.process().wmi().query(
+        Namespace::Storage,
+        "SELECT * FROM MSFT_Disk WHERE Number = 1",
+        Time(Duration::MAX),
+    );
     sim.unplug_disk(1).unwrap();
-    let same = DiskDescription { serial: Some(String::new()), ..DiskDescription::new(GIB) };
+    let same = DiskDescription {
+        serial: Some(String::new()),
+        ..DiskDescription::new(GIB)
+    };
     assert_eq!(sim.attach_disk(&same, true), Ok(1));
-    let outdated = Outdated { disks: Mutex::new(Some(disks.unwrap())) };
+    let outdated = Outdated {
+        disks: Mutex::new(Some(disks.unwrap())),
+    };
     let node = layered(&sim, outdated);
     node.run(&PARTITION).unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
@@ -225,7 +296,13 @@ struct Reporting {
 type Change = fn(Option<&Value>) -> Option<Value>;
 
 impl Layer for Reporting {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         let mut rows = wmi.query(namespace, wql, deadline)?;
         if wql.contains("FROM MSFT_Disk") {
             for row in &mut rows {
@@ -240,14 +317,27 @@ impl Layer for Reporting {
 }
 
 #[test]
-fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_refresh_is_counted() {
+fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_refresh_is_counted()
+{
     fn size(value: Option<&Value>) -> u64 {
-        let Some(Value::Text(size)) = value else { panic!("{value:?}") };
+        let Some(Value::Text(size)) = value else {
+            panic!("{value:?}")
+        };
         size.parse().unwrap()
     }
     let differing: [(&'static str, Change, u32, Option<u32>); 6] = [
-        ("Size", |value| Some(Value::Text((size(value) - (1 << 20) + 1).to_string())), 0, None),
-        ("Size", |value| Some(Value::Text((size(value) - (1 << 20)).to_string())), 1, Some(1)),
+        (
+            "Size",
+            |value| Some(Value::Text((size(value) - (1 << 20) + 1).to_string())),
+            0,
+            None,
+        ),
+        (
+            "Size",
+            |value| Some(Value::Text((size(value) - (1 << 20)).to_string())),
+            1,
+            Some(1),
+        ),
         ("IsOffline", |_| Some(Value::Bool(true)), 1, Some(2)),
         ("IsReadOnly", |_| Some(Value::Bool(true)), 1, Some(3)),
         ("PartitionStyle", |_| Some(Value::U32(1)), 1, Some(4)),
@@ -257,12 +347,27 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
         let sim = os_sim::node().disk(GIB).gpt().build();
         let trace = Arc::new(Trace::recording());
         let layered = Layered::around(sim.process(), Reporting { property, change });
-        let node = Node::new(Arc::new(Probed::new(Arc::new(layered), Arc::clone(&trace))), Config::default());
+        let node = Node::new(
+            Arc::new(Probed::new(Arc::new(layered), Arc::clone(&trace))),
+            Config::default(),
+        );
         node.run(&PARTITION).unwrap();
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{property}");
-        assert_eq!(trace.counts().of(UPDATE) + trace.counts().of(REFRESH), u64::from(refreshes), "{property}");
-        let count = |code| storage_ops::FallbackCount { call: "provider_cache", code: Some(code), count: 1 };
-        assert_eq!(node.fallbacks(), code.map(count).into_iter().collect::<Vec<_>>(), "{property}");
+        assert_eq!(
+            trace.counts().of(UPDATE) + trace.counts().of(REFRESH),
+            u64::from(refreshes),
+            "{property}"
+        );
+        let count = |code| storage_ops::FallbackCount {
+            call: "provider_cache",
+            code: Some(code),
+            count: 1,
+        };
+        assert_eq!(
+            node.fallbacks(),
+            code.map(count).into_iter().collect::<Vec<_>>(),
+            "{property}"
+        );
     }
 }
 
@@ -270,18 +375,27 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
 fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
     for code in [5, 6, 4099, 40001, 40003, 43006] {
         let (sim, volume) = raw_volume();
-        let (node, warnings) = (answering(&sim, "Format", code, 3), Arc::new(Warnings::default()));
-        tracing::subscriber::with_default(Arc::clone(&warnings), || node.run(&FormatVolume::new(volume)).unwrap());
+        let (node, warnings) = (
+            answering(&sim, "Format", code, 3),
+            Arc::new(Warnings::default()),
+        );
+        tracing::subscriber::with_default(Arc::clone(&warnings), || {
+            node.run(&FormatVolume::new(volume)).unwrap()
+        });
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
         assert_eq!(warnings.with("repeating the format"), 1, "{code}");
         let (sim, volume) = raw_volume();
-        let error = answering(&sim, "Format", code, u32::MAX).run(&FormatVolume::new(volume)).unwrap_err();
+        let error = answering(&sim, "Format", code, u32::MAX)
+            .run(&FormatVolume::new(volume))
+            .unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
         assert!(sim.now() < Time(Duration::from_mins(1)), "{code}");
     }
     for code in [1, 4, 40018, 42010, 43001] {
         let (sim, volume) = raw_volume();
-        let error = answering(&sim, "Format", code, 1).run(&FormatVolume::new(volume)).unwrap_err();
+        let error = answering(&sim, "Format", code, 1)
+            .run(&FormatVolume::new(volume))
+            .unwrap_err();
         assert_eq!(error.code(), Some(OsError(code)), "{error}");
     }
 }
@@ -299,20 +413,40 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
                     removed.advance(Duration::from_secs(1));
                 }
             };
-            let race = Race::before(0, remove).among(move |call| call.primitive.ends_with(&format!(".{method}")));
-            let failing = Layered::around(sim.process(), Answer { method, code, left: AtomicU32::new(1) });
-            Node::new(Arc::new(Probed::new(Arc::new(failing), race)), Config::default())
+            let race = Race::before(0, remove)
+                .among(move |call| call.primitive.ends_with(&format!(".{method}")));
+            let failing = Layered::around(
+                sim.process(),
+                Answer {
+                    method,
+                    code,
+                    left: AtomicU32::new(1),
+                },
+            );
+            Node::new(
+                Arc::new(Probed::new(Arc::new(failing), race)),
+                Config::default(),
+            )
         };
         let (sim, volume) = raw_volume();
-        let error = refused(&lost(&sim, "Format", 4), &FormatVolume::new(volume), Kind::NotFound);
+        let error = refused(
+            &lost(&sim, "Format", 4),
+            &FormatVolume::new(volume),
+            Kind::NotFound,
+        );
         assert!(
-            error.to_string().ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
+            error
+                .to_string()
+                .ends_with(": it was removed meanwhile: the storage provider's Format failed (4)"),
             "{error}"
         );
         for method in ["Initialize", "CreatePartition"] {
             let sim = os_sim::node().disk(GIB).build();
             let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
-            assert!(error.to_string().contains("it was removed meanwhile"), "{error}");
+            assert!(
+                error.to_string().contains("it was removed meanwhile"),
+                "{error}"
+            );
         }
     }
 }
@@ -323,7 +457,11 @@ fn a_volume_on_a_read_only_disk_is_not_waited_for() {
     let volume = volume_on(&node_on(&sim), 1);
     let (node, trace) = traced(&sim, NoProbe);
     let error = refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
-    assert_eq!((error.code(), trace.counts().of(FORMAT)), (Some(OsError(43006)), 1), "{error}");
+    assert_eq!(
+        (error.code(), trace.counts().of(FORMAT)),
+        (Some(OsError(43006)), 1),
+        "{error}"
+    );
 }
 
 #[test]
@@ -332,19 +470,35 @@ fn waiting_becomes_less_frequent() {
     sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
-    let error = refused(&node, &FormatVolume::new(volume_on(&node, 1)), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &FormatVolume::new(volume_on(&node, 1)),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError(43006)), "{error}");
-    assert!((10..30).contains(&trace.counts().of(FORMAT)), "{:?}", trace.counts());
+    assert!(
+        (10..30).contains(&trace.counts().of(FORMAT)),
+        "{:?}",
+        trace.counts()
+    );
 }
 
 /// Does the work of the first call of `CreatePartition`, and answers that the cache is out of date.
 struct CreatedButStale(AtomicU32);
 
 impl Layer for CreatedButStale {
-    fn wmi_call(&self, wmi: &dyn Wmi, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
         let status = wmi.call(call, deadline)?;
         if call.method == "CreatePartition" && self.0.fetch_add(1, SeqCst) == 0 {
-            return Ok(CallStatus::Done(Returned { code: 40003, ..Returned::default() }));
+            return Ok(CallStatus::Done(Returned {
+                code: 40003,
+                ..Returned::default()
+            }));
         }
         Ok(status)
     }
@@ -354,10 +508,17 @@ impl Layer for CreatedButStale {
 struct Anonymous;
 
 impl Layer for Anonymous {
-    fn wmi_query(&self, wmi: &dyn Wmi, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
         let mut rows = wmi.query(namespace, wql, deadline)?;
         for row in &mut rows {
-            row.properties.retain(|name, _| !["Path", "SerialNumber", "Size"].contains(&name.as_str()));
+            row.properties
+                .retain(|name, _| !["Path", "SerialNumber", "Size"].contains(&name.as_str()));
         }
         Ok(rows)
     }
@@ -376,28 +537,49 @@ fn a_disk_that_cannot_be_told_from_another_is_not_partitioned() {
 fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_created_again() {
     let sim = os_sim::node().disk(GIB).build();
     let layer = Layered::around(sim.process(), CreatedButStale(AtomicU32::new(0)));
-    Node::new(Arc::new(layer), Config::default()).run(&PARTITION).unwrap();
+    Node::new(Arc::new(layer), Config::default())
+        .run(&PARTITION)
+        .unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
 }
 
 #[test]
 fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
     for times in 1..=3 {
-        let sim = os_sim::node().disk(GIB).partitioned().offline().offline_again(times).build();
+        let sim = os_sim::node()
+            .disk(GIB)
+            .partitioned()
+            .offline()
+            .offline_again(times)
+            .build();
         node_on(&sim).run(&set_online(1, true)).unwrap();
-        assert!(!sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived, "{times}");
+        assert!(
+            !sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived,
+            "{times}"
+        );
 
-        let sim = os_sim::node().disk(GIB).offline().offline_again(times).build();
+        let sim = os_sim::node()
+            .disk(GIB)
+            .offline()
+            .offline_again(times)
+            .build();
         let node = node_on(&sim);
         node.run(&PARTITION).unwrap();
-        assert!(node.run(&GetDiskState { disk: ONE }).unwrap() && sim.volume_on(1).unwrap().arrived, "{times}");
+        assert!(
+            node.run(&GetDiskState { disk: ONE }).unwrap() && sim.volume_on(1).unwrap().arrived,
+            "{times}"
+        );
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{times}");
     }
 }
 
 #[test]
 fn a_disk_that_does_not_stay_online_is_not_waited_for_forever() {
-    let sim = os_sim::node().disk(GIB).offline().offline_again(u32::MAX).build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .offline()
+        .offline_again(u32::MAX)
+        .build();
     let before = sim.now();
     let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError(41003)), "{error}");
@@ -421,16 +603,30 @@ fn a_volume_that_another_program_formats_is_not_formatted_again() {
     // The other program is formatting when our call comes, so the provider refuses it.
     let (sim, volume) = raw_volume();
     let other = sim.clone();
-    let earlier = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
-    probed(&sim, earlier).run(&FormatVolume::new(volume)).unwrap();
+    let earlier =
+        Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
+    probed(&sim, earlier)
+        .run(&FormatVolume::new(volume))
+        .unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 
     // The other program formats before our second attempt.
     let (sim, volume) = raw_volume();
     let other = sim.clone();
-    let between = Race::before(1, move || format(&other)).among(|call| call.primitive == "wmi query");
-    let refusing = Layered::around(sim.process(), Answer { method: "Format", code: 6, left: AtomicU32::new(1) });
-    let node = Node::new(Arc::new(Probed::new(Arc::new(refusing), between)), Config::default());
+    let between =
+        Race::before(1, move || format(&other)).among(|call| call.primitive == "wmi query");
+    let refusing = Layered::around(
+        sim.process(),
+        Answer {
+            method: "Format",
+            code: 6,
+            left: AtomicU32::new(1),
+        },
+    );
+    let node = Node::new(
+        Arc::new(Probed::new(Arc::new(refusing), between)),
+        Config::default(),
+    );
     node.run(&FormatVolume::new(volume)).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 1);
 
@@ -446,7 +642,9 @@ fn a_volume_that_another_program_formats_is_not_formatted_again() {
 fn a_volume_that_is_being_formatted_is_not_reported_as_unformatted() {
     let (sim, volume) = raw_volume();
     begin_format(&sim);
-    let error = node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap_err();
+    let error = node_on(&sim)
+        .run(&IsVolumeFormatted { volume })
+        .unwrap_err();
     assert_eq!(error.code(), Some(OsError::ACCESS_DENIED), "{error}");
     sim.advance(Duration::from_secs(10));
     assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
@@ -454,31 +652,51 @@ fn a_volume_that_is_being_formatted_is_not_reported_as_unformatted() {
 
 #[test]
 fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
-    for code in [OsError::RPC_SERVER_UNAVAILABLE, OsError::RPC_CALL_FAILED, OsError::WBEM_SHUTTING_DOWN] {
+    for code in [
+        OsError::RPC_SERVER_UNAVAILABLE,
+        OsError::RPC_CALL_FAILED,
+        OsError::WBEM_SHUTTING_DOWN,
+    ] {
         let (sim, volume) = raw_volume();
         let other = sim.clone();
-        let race = Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
-        probed(&sim, both(race, failing(FORMAT, code))).run(&FormatVolume::new(volume)).unwrap();
+        let race =
+            Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
+        probed(&sim, both(race, failing(FORMAT, code)))
+            .run(&FormatVolume::new(volume))
+            .unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1);
     }
 }
 
 #[test]
 fn a_new_file_system_may_show_its_signature_before_it_is_mounted() {
-    for code in [OsError::ACCESS_DENIED, OsError::NOT_READY, OsError::SHARING_VIOLATION, OsError(1006), OsError(1110)] {
+    for code in [
+        OsError::ACCESS_DENIED,
+        OsError::NOT_READY,
+        OsError::SHARING_VIOLATION,
+        OsError(1006),
+        OsError(1110),
+    ] {
         let (sim, volume) = raw_volume();
         let formatted = sim.clone();
         let not_ready = Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| {
-            call.primitive.starts_with("query_fs") && formatted.volume_on(1).unwrap().file_system.is_some()
+            call.primitive.starts_with("query_fs")
+                && formatted.volume_on(1).unwrap().file_system.is_some()
         });
-        probed(&sim, not_ready).run(&FormatVolume::new(volume)).unwrap();
+        probed(&sim, not_ready)
+            .run(&FormatVolume::new(volume))
+            .unwrap();
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
     }
 }
 
 #[test]
 fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
-    let sim = os_sim::node().disk(GIB).partitioned().formatted("FAT32").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("FAT32")
+        .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);

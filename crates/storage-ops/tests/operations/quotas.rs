@@ -21,40 +21,67 @@ pub(crate) fn spawn_for<O: Operation>(
 }
 
 fn add(address: &str) -> AddTargetPortal {
-    AddTargetPortal { portal: TargetPortal::parse(address, 0).unwrap() }
+    AddTargetPortal {
+        portal: TargetPortal::parse(address, 0).unwrap(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_server() {
-    let sim = os_sim::node().smb_server("files").share("one").user("user", "pw").build();
+    let sim = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .user("user", "pw")
+        .build();
     let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("slow"));
     let (executor, _) = executor(&sim, &gate);
     // All of one driver, which has one connection.
-    let slow: Vec<_> =
-        (0..400).map(|n| spawn_for(&executor, 1, map(&format!(r"\\slow\share{n}"), USER, "pw"))).collect();
+    let slow: Vec<_> = (0..400)
+        .map(|n| spawn_for(&executor, 1, map(&format!(r"\\slow\share{n}"), USER, "pw")))
+        .collect();
     gate.reached_by(5).await;
     settled().await;
-    executor.run_for(ClientId(1), map(r"\\files\one", USER, "pw")).await.unwrap();
+    executor
+        .run_for(ClientId(1), map(r"\\files\one", USER, "pw"))
+        .await
+        .unwrap();
     gate.open();
     for one in slow {
-        assert_eq!(one.await.unwrap().unwrap_err().code(), Some(OsError::BAD_NETPATH), "there is no such server");
+        assert_eq!(
+            one.await.unwrap().unwrap_err().code(),
+            Some(OsError::BAD_NETPATH),
+            "there is no such server"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_clients_with_calls_to_dead_portals_do_not_keep_others_out() {
-    let sim = os_sim::node().disk(GIB).iscsi_portal("10.0.0.1", 3260).build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .iscsi_portal("10.0.0.1", 3260)
+        .build();
     let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("10.9."));
     let (executor, _) = executor(&sim, &gate);
-    let dead = |client, count| (0..count).map(move |n| (client, add(&format!("10.9.{client}.{n}"))));
-    let dead: Vec<_> = dead(1, 250).chain(dead(2, 30)).map(|(client, add)| spawn_for(&executor, client, add)).collect();
+    let dead =
+        |client, count| (0..count).map(move |n| (client, add(&format!("10.9.{client}.{n}"))));
+    let dead: Vec<_> = dead(1, 250)
+        .chain(dead(2, 30))
+        .map(|(client, add)| spawn_for(&executor, client, add))
+        .collect();
     gate.reached_by(10).await;
     settled().await;
     for _ in 0..28 {
         executor.run_for(ClientId(3), Rescan).await.unwrap();
     }
-    executor.run_for(ClientId(3), add("10.0.0.1")).await.unwrap();
-    executor.run_for(ClientId(4), storage_ops::ListTargetPortals).await.unwrap();
+    executor
+        .run_for(ClientId(3), add("10.0.0.1"))
+        .await
+        .unwrap();
+    executor
+        .run_for(ClientId(4), storage_ops::ListTargetPortals)
+        .await
+        .unwrap();
     gate.open();
     for one in dead {
         drop(one.await.unwrap());

@@ -21,7 +21,12 @@ pub(crate) struct Warnings(Mutex<Vec<(Identifier, String)>>);
 impl Warnings {
     /// Returns how many warnings contain these words.
     pub(crate) fn with(&self, words: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|(_, text)| text.contains(words)).count()
+        self.0
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, text)| text.contains(words))
+            .count()
     }
 }
 
@@ -50,7 +55,10 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        self.0.lock().unwrap().push((event.metadata().callsite(), text.0));
+        self.0
+            .lock()
+            .unwrap()
+            .push((event.metadata().callsite(), text.0));
     }
 
     fn enter(&self, _: &Id) {}
@@ -60,23 +68,57 @@ impl Subscriber for Warnings {
 
 #[test]
 fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
-    let server = os_sim::node().smb_server("files").share("one").user("anna", "right-secret");
+    let server = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .user("anna", "right-secret");
     let sim: Sim = server.build();
-    sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\Windows").unwrap();
-    let node = Node::new(sim.process(), Config::default().with(|c| c.refuse_other_smb_passwords = true));
-    node.run(&map(r"\\files\one", r"FILES\anna", "right-secret")).unwrap();
+    sim.external()
+        .symlink(r"C:\var\lib\kubelet\pods\out", r"C:\Windows")
+        .unwrap();
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.refuse_other_smb_passwords = true),
+    );
+    node.run(&map(r"\\files\one", r"FILES\anna", "right-secret"))
+        .unwrap();
     let warnings = Arc::new(Warnings::default());
     tracing::subscriber::with_default(Arc::clone(&warnings), || {
-        refused(&node, &map(r"\\files\one", r"FILES\anna", "wrong-secret"), Kind::FailedPrecondition);
-        refused(&node, &map(r"\\files\one", r"FILES\thief", "wrong-secret"), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &map(r"\\files\one", r"FILES\anna", "wrong-secret"),
+            Kind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &map(r"\\files\one", r"FILES\thief", "wrong-secret"),
+            Kind::FailedPrecondition,
+        );
         let (path, context) = (path(r"\pods\out\a\b"), None);
-        refused(&node, &Mkdir { path: path.clone(), context }, Kind::FailedPrecondition);
-        refused(&node, &Rmdir { path, context, force: false }, Kind::FailedPrecondition);
+        refused(
+            &node,
+            &Mkdir {
+                path: path.clone(),
+                context,
+            },
+            Kind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &Rmdir {
+                path,
+                context,
+                force: false,
+            },
+            Kind::FailedPrecondition,
+        );
     });
     assert_eq!(node.links_refused(), 2);
     let warnings = warnings.0.lock().unwrap();
     let texts: Vec<&str> = warnings.iter().map(|(_, text)| text.as_str()).collect();
-    let [password, user, mkdir, rmdir] = warnings.as_slice() else { panic!("{texts:#?}") };
+    let [password, user, mkdir, rmdir] = warnings.as_slice() else {
+        panic!("{texts:#?}")
+    };
     for (warning, words) in [
         (password, ["refused another password", r"files\one", "anna"]),
         (user, ["refused another user", r"files\one", "thief"]),
@@ -93,15 +135,26 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
 #[test]
 fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
     let sim = ntfs().build();
-    sim.external().symlink(r"C:\var\lib\kubelet\pods\out", r"C:\outside").unwrap();
+    sim.external()
+        .symlink(r"C:\var\lib\kubelet\pods\out", r"C:\outside")
+        .unwrap();
     let node = Node::new(sim.process(), Config::default());
     let volume = volume_on(&node, 1);
     let contents = refused(&node, &contents(r"\pods\out"), Kind::FailedPrecondition);
-    let mount = refused(&node, &mount(volume, r"\pods\out"), Kind::FailedPrecondition);
+    let mount = refused(
+        &node,
+        &mount(volume, r"\pods\out"),
+        Kind::FailedPrecondition,
+    );
     let way = refused(&node, &mkdir(r"\pods\out\a"), Kind::FailedPrecondition);
     for error in [&contents, &mount, &way] {
         assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
-        assert!(error.to_string().contains(": out is a link and is not followed: "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(": out is a link and is not followed: "),
+            "{error}"
+        );
     }
     assert_eq!(node.links_refused(), 3);
 }

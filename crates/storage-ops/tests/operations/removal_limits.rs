@@ -16,7 +16,11 @@ const LIMIT: Duration = Duration::from_mins(2);
 
 /// Runs one of the removals. Returns the kind and the text of its error.
 fn remove(node: &Node, contents_only: bool) -> Result<(), (Kind, Option<OsError>, String)> {
-    let outcome = if contents_only { node.run(&contents(TREE)) } else { node.run(&rmdir(TREE, true)) };
+    let outcome = if contents_only {
+        node.run(&contents(TREE))
+    } else {
+        node.run(&rmdir(TREE, true))
+    };
     outcome.map_err(|error| (error.kind(), error.code(), error.to_string()))
 }
 
@@ -30,9 +34,15 @@ fn the_owner_of_an_oplock_is_not_waited_for() {
         (r"\link", Oplock::Handle),
     ] {
         for contents_only in [false, true] {
-            let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\d\f", b"1").build();
-            sim.external().symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside").unwrap();
-            sim.external().hold_oplock(&format!("{TREE}{below}"), oplock).unwrap();
+            let sim = os_sim::node()
+                .file(r"C:\var\lib\kubelet\pods\p\d\f", b"1")
+                .build();
+            sim.external()
+                .symlink(r"C:\var\lib\kubelet\pods\p\link", r"C:\outside")
+                .unwrap();
+            sim.external()
+                .hold_oplock(&format!("{TREE}{below}"), oplock)
+                .unwrap();
             let (node, began) = (node_on(&sim), sim.now());
             if below.is_empty() && contents_only {
                 // The directory itself is not deleted.
@@ -40,9 +50,21 @@ fn the_owner_of_an_oplock_is_not_waited_for() {
                 continue;
             }
             let (kind, code, text) = remove(&node, contents_only).unwrap_err();
-            assert_eq!((kind, code), (Kind::Busy, Some(OsError::OPLOCK_BREAK_IN_PROGRESS)), "{below}: {text}");
-            assert!(sim.now() - began < Duration::from_secs(5), "{below}: {:?}", sim.now() - began);
-            assert_eq!((sim.open_handles(), node.locked_objects()), (0, 0), "{below}");
+            assert_eq!(
+                (kind, code),
+                (Kind::Busy, Some(OsError::OPLOCK_BREAK_IN_PROGRESS)),
+                "{below}: {text}"
+            );
+            assert!(
+                sim.now() - began < Duration::from_secs(5),
+                "{below}: {:?}",
+                sim.now() - began
+            );
+            assert_eq!(
+                (sim.open_handles(), node.locked_objects()),
+                (0, 0),
+                "{below}"
+            );
             assert!(sim.external().exists(&format!("{TREE}{below}")));
         }
     }
@@ -58,7 +80,10 @@ impl Probe for GivesUp {
             && self.0.now().0 > Duration::from_millis(500)
         {
             self.0.external().remove_all(&format!(r"{TREE}\f")).unwrap();
-            self.0.external().write(&format!(r"{TREE}\f"), b"1").unwrap();
+            self.0
+                .external()
+                .write(&format!(r"{TREE}\f"), b"1")
+                .unwrap();
         }
         FaultAction::Go
     }
@@ -66,8 +91,12 @@ impl Probe for GivesUp {
 
 #[test]
 fn a_program_that_gives_up_its_oplock_at_once_is_no_obstacle() {
-    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\p\f", b"1").build();
-    sim.external().hold_oplock(&format!(r"{TREE}\f"), Oplock::Exclusive).unwrap();
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
+        .build();
+    sim.external()
+        .hold_oplock(&format!(r"{TREE}\f"), Oplock::Exclusive)
+        .unwrap();
     let node = probed(&sim, GivesUp(sim.clone()));
     node.run(&rmdir(TREE, true)).unwrap();
     assert!(!sim.external().exists(TREE));
@@ -76,9 +105,16 @@ fn a_program_that_gives_up_its_oplock_at_once_is_no_obstacle() {
 #[test]
 fn a_held_directory_with_an_oplock_is_mounted_and_unmounted() {
     let target = r"C:\var\lib\kubelet\pods\p\m";
-    let sim = os_sim::node().dir(target).disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .dir(target)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     for directory in [TREE, target] {
-        sim.external().hold_oplock(directory, Oplock::Handle).unwrap();
+        sim.external()
+            .hold_oplock(directory, Oplock::Handle)
+            .unwrap();
     }
     let (node, began) = (node_on(&sim), sim.now());
     let volume = VolumeId::parse(&sim.volume_on(1).unwrap().name()).unwrap();
@@ -100,7 +136,10 @@ impl Probe for Replace {
         let deleted = call.primitive == "set DispositionEx" && outcome == Outcome::Done;
         if deleted && call.object.contains(r"\x") && self.done.load(Ordering::SeqCst) < self.times {
             let number = self.done.fetch_add(1, Ordering::SeqCst);
-            self.sim.external().write(&format!(r"{}\x-{number}", self.directory), b"").unwrap();
+            self.sim
+                .external()
+                .write(&format!(r"{}\x-{number}", self.directory), b"")
+                .unwrap();
         }
         FaultAction::Go
     }
@@ -109,7 +148,11 @@ impl Probe for Replace {
 /// Returns a probe that makes each deletion take a second.
 fn slow() -> Arc<dyn Probe> {
     let delay = FaultAction::Delay(Duration::from_secs(1));
-    Arc::new(Fault::each(|call| call.primitive == "set DispositionEx", When::Before, delay))
+    Arc::new(Fault::each(
+        |call| call.primitive == "set DispositionEx",
+        When::Before,
+        delay,
+    ))
 }
 
 #[test]
@@ -120,17 +163,27 @@ fn a_removal_whose_owner_keeps_adding_entries_ends() {
     for contents_only in [false, true] {
         let sim = os_sim::node().dir(directory).build();
         for number in 0..entries {
-            sim.external().write(&format!(r"{directory}\x{number}"), b"").unwrap();
+            sim.external()
+                .write(&format!(r"{directory}\x{number}"), b"")
+                .unwrap();
         }
-        let replace =
-            Replace { sim: sim.clone(), directory: directory.to_owned(), times: 1000, done: AtomicUsize::default() };
+        let replace = Replace {
+            sim: sim.clone(),
+            directory: directory.to_owned(),
+            times: 1000,
+            done: AtomicUsize::default(),
+        };
         let replace = Arc::new(replace);
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&replace) as Arc<dyn Probe>, slow()];
         let (node, began) = (probed(&sim, probes), sim.now());
         let (kind, _, text) = remove(&node, contents_only).unwrap_err();
         assert_eq!(kind, Kind::Busy, "{text}");
         assert!(text.contains("repeat the request"), "{text}");
-        assert!(sim.now() - began < LIMIT + Duration::from_secs(5), "{:?}", sim.now() - began);
+        assert!(
+            sim.now() - began < LIMIT + Duration::from_secs(5),
+            "{:?}",
+            sim.now() - began
+        );
         assert_eq!((sim.open_handles(), node.locked_objects()), (0, 0));
     }
 }
@@ -140,7 +193,9 @@ fn the_removal_of_a_large_tree_goes_on_when_the_request_is_repeated() {
     for contents_only in [false, true] {
         let sim = os_sim::node().dir(TREE).build();
         for number in 0..300 {
-            sim.external().write(&format!(r"{TREE}\{number}"), b"").unwrap();
+            sim.external()
+                .write(&format!(r"{TREE}\{number}"), b"")
+                .unwrap();
         }
         let left = || sim.external().read_dir(TREE).map_or(0, |names| names.len());
         let node = probed(&sim, slow());

@@ -24,7 +24,13 @@ const LOST: [OsError; 7] = [
 /// link to the first.
 fn kubelet_on_a_volume() -> Sim {
     let node = ntfs().mounted(r"C:\one").dir(r"C:\one\pods");
-    let sim = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\two").dir(r"C:\two\pods").build();
+    let sim = node
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\two")
+        .dir(r"C:\two\pods")
+        .build();
     sim.external().remove_all(KUBELET).unwrap();
     sim.external().symlink(KUBELET, r"C:\one").unwrap();
     sim
@@ -36,12 +42,17 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     let (node, external) = (node_on(&sim), sim.external());
     assert!(node.run(&exists(r"\pods")).unwrap());
     external.mkdir_all(r"C:\two\plugins\v").unwrap();
-    external.set_mount_point(r"C:\two\plugins\v", sim.volume_on(2).unwrap().id).unwrap();
+    external
+        .set_mount_point(r"C:\two\plugins\v", sim.volume_on(2).unwrap().id)
+        .unwrap();
     external.remove_all(KUBELET).unwrap();
     external.symlink(KUBELET, r"C:\two").unwrap();
     let before = sim.snapshot();
     let error = refused(&node, &contents(MOUNT), Kind::PermissionDenied);
-    assert!(error.to_string().contains("used by the node itself"), "{error}");
+    assert!(
+        error.to_string().contains("used by the node itself"),
+        "{error}"
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -51,15 +62,24 @@ struct Lost(OsError);
 impl Probe for Lost {
     fn before(&self, call: &Call) -> FaultAction {
         let on_handle = call.primitive == "open_child" || call.primitive.starts_with("query ");
-        if on_handle { FaultAction::Fail(self.0) } else { FaultAction::Go }
+        if on_handle {
+            FaultAction::Fail(self.0)
+        } else {
+            FaultAction::Go
+        }
     }
 }
 
 #[test]
 fn a_path_on_a_disk_that_has_gone_away_is_not_reported_missing_or_removed() {
-    for code in LOST.into_iter().filter(|code| *code != OsError::FILE_NOT_FOUND) {
+    for code in LOST
+        .into_iter()
+        .filter(|code| *code != OsError::FILE_NOT_FOUND)
+    {
         let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
-        let error = probed(&sim, Lost(code)).run(&exists(r"\pods\p")).unwrap_err();
+        let error = probed(&sim, Lost(code))
+            .run(&exists(r"\pods\p"))
+            .unwrap_err();
         assert_eq!(error.code(), Some(code), "{error}");
         let rmdir = rmdir(r"\pods\p", true);
         let error = probed(&sim, Lost(code)).run(&rmdir).unwrap_err();
@@ -78,7 +98,11 @@ struct Removed {
 impl Probe for Removed {
     fn before(&self, call: &Call) -> FaultAction {
         let on_volume = call.object.contains(&self.volume);
-        if on_volume && self.listed.load(Ordering::SeqCst) { FaultAction::Fail(self.code) } else { FaultAction::Go }
+        if on_volume && self.listed.load(Ordering::SeqCst) {
+            FaultAction::Fail(self.code)
+        } else {
+            FaultAction::Go
+        }
     }
 
     fn after(&self, call: &Call, outcome: Outcome) -> FaultAction {
@@ -93,10 +117,19 @@ impl Probe for Removed {
 fn rmdir_contents_does_not_succeed_on_a_volume_that_is_removed() {
     for code in LOST {
         let sim = ntfs().mounted(MOUNT);
-        let sim = sim.file(r"C:\var\lib\kubelet\plugins\v\f", b"1").dir(r"C:\var\lib\kubelet\plugins\v\d").build();
+        let sim = sim
+            .file(r"C:\var\lib\kubelet\plugins\v\f", b"1")
+            .dir(r"C:\var\lib\kubelet\plugins\v\d")
+            .build();
         let volume = format!("{{{}}}", sim.volume_on(1).unwrap().id);
-        let probe = Arc::new(Removed { code, volume, listed: false.into() });
-        let error = probed(&sim, Arc::clone(&probe)).run(&contents(MOUNT)).unwrap_err();
+        let probe = Arc::new(Removed {
+            code,
+            volume,
+            listed: false.into(),
+        });
+        let error = probed(&sim, Arc::clone(&probe))
+            .run(&contents(MOUNT))
+            .unwrap_err();
         assert!(probe.listed.load(Ordering::SeqCst));
         assert_eq!(error.code(), Some(code), "{error}");
         assert_eq!(sim.external().read_dir(MOUNT).unwrap(), ["d", "f"]);

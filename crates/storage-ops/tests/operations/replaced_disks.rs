@@ -6,7 +6,9 @@ use faults::{Race, Trace};
 use os_sim::{Builder, Content, DiskDescription, Sim};
 use storage_ops::{Error, FormatVolume, Node, WriteVolumeCache};
 
-use crate::setup::{GIB, NoProbe, PARTITION, mount, node_on, probed, resize, set_online, traced, unmount, volume_on};
+use crate::setup::{
+    GIB, NoProbe, PARTITION, mount, node_on, probed, resize, set_online, traced, unmount, volume_on,
+};
 
 const TARGET: &str = r"\plugins\v";
 
@@ -19,7 +21,12 @@ struct Case {
 }
 
 const CASES: [Case; 8] = [
-    Case { name: "PartitionDisk", disk: |disk| disk, other: |_| {}, run: |node, _| node.run(&PARTITION) },
+    Case {
+        name: "PartitionDisk",
+        disk: |disk| disk,
+        other: |_| {},
+        run: |node, _| node.run(&PARTITION),
+    },
     Case {
         name: "PartitionDisk of an offline disk",
         disk: |disk| disk.offline().read_only(),
@@ -47,15 +54,25 @@ const CASES: [Case; 8] = [
     Case {
         name: "MountVolume",
         disk: |disk| disk.partitioned().formatted("NTFS"),
-        other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
+        other: |other| {
+            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()))
+        },
         run: |node, volume| node.run(&mount(volume.unwrap(), TARGET)),
     },
     Case {
         name: "UnmountVolume",
-        disk: |disk| disk.partitioned().formatted("NTFS").mounted(r"C:\var\lib\kubelet\plugins\v"),
-        other: |other| (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into())),
+        disk: |disk| {
+            disk.partitioned()
+                .formatted("NTFS")
+                .mounted(r"C:\var\lib\kubelet\plugins\v")
+        },
+        other: |other| {
+            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()))
+        },
         run: |node, volume| {
-            node.run(&WriteVolumeCache { volume: volume.unwrap() })?;
+            node.run(&WriteVolumeCache {
+                volume: volume.unwrap(),
+            })?;
             node.run(&unmount(volume.unwrap(), TARGET))
         },
     },
@@ -91,11 +108,18 @@ impl Case {
         let is_check = |call: &faults::Call| call.primitive == "control STORAGE_GET_DEVICE_NUMBER";
         // An operation on a volume identifies it by its id.
         let checked = if self.name.contains("Disk") {
-            calls.iter().position(|record| is_check(&record.call)).unwrap() + 1
+            calls
+                .iter()
+                .position(|record| is_check(&record.call))
+                .unwrap()
+                + 1
         } else {
             0
         };
-        (u64::try_from(calls.len()).unwrap(), u64::try_from(checked).unwrap())
+        (
+            u64::try_from(calls.len()).unwrap(),
+            u64::try_from(checked).unwrap(),
+        )
     }
 }
 
@@ -119,7 +143,12 @@ fn a_disk_that_takes_the_number_of_another_one_is_never_changed() {
             });
             let outcome = (case.run)(&probed(&sim, replaced), volume);
             let before = seen.lock().unwrap().take();
-            assert_eq!(Some(state(&sim)), before, "{} before call {nth}, {returns}: {outcome:?}", case.name);
+            assert_eq!(
+                Some(state(&sim)),
+                before,
+                "{} before call {nth}, {returns}: {outcome:?}",
+                case.name
+            );
         }
     }
 }
@@ -127,8 +156,22 @@ fn a_disk_that_takes_the_number_of_another_one_is_never_changed() {
 /// Returns what may not change on disk 1.
 fn state(sim: &Sim) -> String {
     let disk = sim.disk(1).unwrap();
-    let partitions: Vec<_> = disk.partitions.iter().map(|partition| (partition.offset, partition.length)).collect();
+    let partitions: Vec<_> = disk
+        .partitions
+        .iter()
+        .map(|partition| (partition.offset, partition.length))
+        .collect();
     let volume = sim.volume_on(1);
-    let file_system = volume.map(|volume| (volume.file_system, volume.total, volume.formats, volume.paths));
-    format!("{} {} {} {partitions:?} {file_system:?}", disk.offline, disk.read_only, disk.layout)
+    let file_system = volume.map(|volume| {
+        (
+            volume.file_system,
+            volume.total,
+            volume.formats,
+            volume.paths,
+        )
+    });
+    format!(
+        "{} {} {} {partitions:?} {file_system:?}",
+        disk.offline, disk.read_only, disk.layout
+    )
 }

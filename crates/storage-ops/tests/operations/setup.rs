@@ -7,10 +7,10 @@ use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Trace, When};
 use os::{CallStatus, MethodCall, Namespace, Os, OsError, Value};
 use os_sim::{Builder, Sim};
 use storage_ops::{
-    Config, CreateSymlink, DiskNumber, Error, GetClosestVolumeIdFromTargetPath, GetVolumeIdFromTargetPath, HostPath,
-    IsSymlink, Kind, ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk,
-    PathExists, ResizeTarget, ResizeVolume, Rmdir, RmdirContents, Secret, SetDiskState, UncPath, UnmountVolume,
-    VolumeId,
+    Config, CreateSymlink, DiskNumber, Error, GetClosestVolumeIdFromTargetPath,
+    GetVolumeIdFromTargetPath, HostPath, IsSymlink, Kind, ListVolumesOnDisk, Mkdir, MountVolume,
+    NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, ResizeTarget, ResizeVolume,
+    Rmdir, RmdirContents, Secret, SetDiskState, UncPath, UnmountVolume, VolumeId,
 };
 
 /// Kubelet's directory.
@@ -43,7 +43,11 @@ pub(crate) fn node_on(sim: &Sim) -> Node {
 
 /// Parses a path; one that begins with a backslash is in kubelet's directory.
 pub(crate) fn path(text: &str) -> HostPath {
-    let text = if text.starts_with('\\') { format!("{KUBELET}{text}") } else { text.to_owned() };
+    let text = if text.starts_with('\\') {
+        format!("{KUBELET}{text}")
+    } else {
+        text.to_owned()
+    };
     HostPath::parse(&text).expect("a valid path")
 }
 
@@ -55,15 +59,25 @@ pub(crate) fn volume_on(node: &Node, disk: u32) -> VolumeId {
 }
 
 pub(crate) fn exists(text: &str) -> PathExists {
-    PathExists { path: path(text), context: None }
+    PathExists {
+        path: path(text),
+        context: None,
+    }
 }
 
 pub(crate) fn mkdir(text: &str) -> Mkdir {
-    Mkdir { path: path(text), context: None }
+    Mkdir {
+        path: path(text),
+        context: None,
+    }
 }
 
 pub(crate) fn rmdir(text: &str, force: bool) -> Rmdir {
-    Rmdir { path: path(text), context: None, force }
+    Rmdir {
+        path: path(text),
+        context: None,
+        force,
+    }
 }
 
 /// Removes the contents of a directory.
@@ -72,7 +86,10 @@ pub(crate) fn contents(text: &str) -> RmdirContents {
 }
 
 pub(crate) fn link(source: &str, target: &str) -> CreateSymlink {
-    CreateSymlink { source: path(source), target: path(target) }
+    CreateSymlink {
+        source: path(source),
+        target: path(target),
+    }
 }
 
 pub(crate) fn is_link(text: &str) -> IsSymlink {
@@ -80,11 +97,17 @@ pub(crate) fn is_link(text: &str) -> IsSymlink {
 }
 
 pub(crate) fn mount(volume: VolumeId, target: &str) -> MountVolume {
-    MountVolume { volume, target: path(target) }
+    MountVolume {
+        volume,
+        target: path(target),
+    }
 }
 
 pub(crate) fn unmount(volume: VolumeId, target: &str) -> UnmountVolume {
-    UnmountVolume { volume, target: path(target) }
+    UnmountVolume {
+        volume,
+        target: path(target),
+    }
 }
 
 /// Finds the volume that is mounted at a path.
@@ -98,22 +121,36 @@ pub(crate) fn closest(text: &str) -> GetClosestVolumeIdFromTargetPath {
 }
 
 pub(crate) fn volumes_of(disk: u32) -> ListVolumesOnDisk {
-    ListVolumesOnDisk { disk: DiskNumber(disk), partition: 0 }
+    ListVolumesOnDisk {
+        disk: DiskNumber(disk),
+        partition: 0,
+    }
 }
 
 pub(crate) fn set_online(disk: u32, online: bool) -> SetDiskState {
-    SetDiskState { disk: DiskNumber(disk), online }
+    SetDiskState {
+        disk: DiskNumber(disk),
+        online,
+    }
 }
 
 /// Maps a share without a link.
 pub(crate) fn map(remote: &str, user: &str, password: &str) -> NewSmbGlobalMapping {
     let (username, password) = (user.to_owned(), Secret::new(password.to_owned()));
-    NewSmbGlobalMapping { remote: UncPath::parse(remote).unwrap(), local: None, username, password }
+    NewSmbGlobalMapping {
+        remote: UncPath::parse(remote).unwrap(),
+        local: None,
+        username,
+        password,
+    }
 }
 
 /// Maps a share and creates a link to it.
 pub(crate) fn map_at(remote: &str, user: &str, password: &str, local: &str) -> NewSmbGlobalMapping {
-    NewSmbGlobalMapping { local: Some(path(local)), ..map(remote, user, password) }
+    NewSmbGlobalMapping {
+        local: Some(path(local)),
+        ..map(remote, user, password)
+    }
 }
 
 /// Grows `volume` to `size` bytes.
@@ -123,26 +160,40 @@ pub(crate) fn resize(volume: VolumeId, size: u64) -> ResizeVolume {
 
 /// Returns the shares that are mapped.
 pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
-    sim.smb_mappings().into_iter().map(|mapping| mapping.remote).collect()
+    sim.smb_mappings()
+        .into_iter()
+        .map(|mapping| mapping.remote)
+        .collect()
 }
 
 /// Returns the error of `operation`, which must be of `kind`.
 pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
-    let error = node.run(operation).expect_err("the operation must be refused");
+    let error = node
+        .run(operation)
+        .expect_err("the operation must be refused");
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(error.operation(), O::NAME);
     let text = error.to_string();
-    assert!(text.starts_with("cannot ") && !text.contains('\n') && text.len() < 400, "{text}");
+    assert!(
+        text.starts_with("cannot ") && !text.contains('\n') && text.len() < 400,
+        "{text}"
+    );
     error
 }
 
 /// Returns a node on `sim` with `probe` at each primitive call.
 pub(crate) fn probed(sim: &Sim, probe: impl Probe + 'static) -> Node {
-    Node::new(Arc::new(Probed::new(sim.process(), probe)), Config::default())
+    Node::new(
+        Arc::new(Probed::new(sim.process(), probe)),
+        Config::default(),
+    )
 }
 
 /// Returns two probes as one.
-pub(crate) fn both(first: impl Probe + 'static, second: impl Probe + 'static) -> Vec<Arc<dyn Probe>> {
+pub(crate) fn both(
+    first: impl Probe + 'static,
+    second: impl Probe + 'static,
+) -> Vec<Arc<dyn Probe>> {
     vec![Arc::new(first), Arc::new(second)]
 }
 
@@ -150,12 +201,22 @@ pub(crate) fn both(first: impl Probe + 'static, second: impl Probe + 'static) ->
 pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace>) {
     let trace = Arc::new(Trace::recording());
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&trace) as Arc<dyn Probe>, Arc::new(probe)];
-    (Node::new(Arc::new(Probed::new(sim.process(), probes)), Config::default()), trace)
+    (
+        Node::new(
+            Arc::new(Probed::new(sim.process(), probes)),
+            Config::default(),
+        ),
+        trace,
+    )
 }
 
 /// Returns a fault that fails each call of `primitive` with `code`.
 pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
-    Fault::each(move |call| call.primitive == primitive, When::Before, FaultAction::Fail(code))
+    Fault::each(
+        move |call| call.primitive == primitive,
+        When::Before,
+        FaultAction::Fail(code),
+    )
 }
 
 /// Returns a fault that fails each call of `primitive` on an object that `is_it` accepts with
@@ -165,17 +226,25 @@ pub(crate) fn failing_on(
     is_it: impl Fn(&str) -> bool + Send + Sync + 'static,
     code: OsError,
 ) -> Fault {
-    Fault::each(move |call| call.primitive == primitive && is_it(&call.object), When::Before, FaultAction::Fail(code))
+    Fault::each(
+        move |call| call.primitive == primitive && is_it(&call.object),
+        When::Before,
+        FaultAction::Fail(code),
+    )
 }
 
 /// Returns a fault that fails the first call of `primitive` with `code`.
 pub(crate) fn failing_once(primitive: &'static str, code: OsError) -> Fault {
-    Fault::at(0, When::Before, FaultAction::Fail(code)).among(move |call| call.primitive == primitive)
+    Fault::at(0, When::Before, FaultAction::Fail(code))
+        .among(move |call| call.primitive == primitive)
 }
 
 /// Returns a node on `sim` whose calls go through `layer`.
 pub(crate) fn layered(sim: &Sim, layer: impl Layer + 'static) -> Node {
-    Node::new(Arc::new(Layered::around(sim.process(), layer)), Config::default())
+    Node::new(
+        Arc::new(Layered::around(sim.process(), layer)),
+        Config::default(),
+    )
 }
 
 /// A probe that leaves each call unchanged.
@@ -187,17 +256,29 @@ impl Probe for NoProbe {}
 pub(crate) fn add_partition(sim: &Sim, offset: Option<u64>, size: u64) {
     let mut arguments = vec![("Size", Value::Text(size.to_string()))];
     arguments.extend(offset.map(|offset| ("Offset", Value::Text(offset.to_string()))));
-    provider(sim, "SELECT * FROM MSFT_Disk WHERE Number = 1", "CreatePartition", &arguments);
+    provider(
+        sim,
+        "SELECT * FROM MSFT_Disk WHERE Number = 1",
+        "CreatePartition",
+        &arguments,
+    );
 }
 
 /// Calls a method of the storage provider on the one object that `wql` finds, as an administrator
 /// does.
 pub(crate) fn provider(sim: &Sim, wql: &str, method: &str, arguments: &[(&str, Value)]) {
     let (os, deadline) = (sim.process(), os::Time(Duration::MAX));
-    let found = os.wmi().query(Namespace::Storage, wql, deadline).expect("an answer").remove(0);
+    let found = os
+        .wmi()
+        .query(Namespace::Storage, wql, deadline)
+        .expect("an answer")
+        .remove(0);
     let created = os
         .wmi()
-        .call(&MethodCall::new(Namespace::Storage, &found.path, method, arguments), deadline)
+        .call(
+            &MethodCall::new(Namespace::Storage, &found.path, method, arguments),
+            deadline,
+        )
         .expect("a status");
     assert!(matches!(&created, CallStatus::Done(returned) if returned.code == 0));
 }

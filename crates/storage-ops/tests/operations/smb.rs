@@ -16,23 +16,43 @@ fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
     let sim = sim();
     let node = node_on(&sim);
     for _ in 0..2 {
-        node.run(&map_at("//Files/One/", r"domain\user", "pw", LINK)).unwrap();
+        node.run(&map_at("//Files/One/", r"domain\user", "pw", LINK))
+            .unwrap();
     }
     assert_eq!(mapped(&sim), [r"\\files\one"]);
     let text = sim.external().read_link(LINK).unwrap();
     assert_eq!(text.trim_end_matches('\\').to_lowercase(), r"\\files\one");
-    sim.external().write(&format!(r"{LINK}\f"), b"through").unwrap();
-    node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw")).unwrap();
-    assert_eq!(sim.smb_mappings().len(), 1, "a path below the share shares its mapping");
+    sim.external()
+        .write(&format!(r"{LINK}\f"), b"through")
+        .unwrap();
+    node.run(&map(r"\\files\one\sub", r"DOMAIN\User", "pw"))
+        .unwrap();
+    assert_eq!(
+        sim.smb_mappings().len(),
+        1,
+        "a path below the share shares its mapping"
+    );
 }
 
 #[test]
 fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes() {
     let sim = sim();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &map_at(r"\\files\one", r"domain\user", "wrong", LINK), Kind::PermissionDenied);
-    refused(&node, &map(r"\\files\none", r"domain\user", "pw"), Kind::NotFound);
-    let error = refused(&node, &map(r"\\unknown\one", r"domain\user", "pw"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &map_at(r"\\files\one", r"domain\user", "wrong", LINK),
+        Kind::PermissionDenied,
+    );
+    refused(
+        &node,
+        &map(r"\\files\none", r"domain\user", "pw"),
+        Kind::NotFound,
+    );
+    let error = refused(
+        &node,
+        &map(r"\\unknown\one", r"domain\user", "pw"),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
     assert_eq!(sim.snapshot(), before);
 }
@@ -41,13 +61,17 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
 fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password() {
     for restarts in [false, true] {
         let sim = sim();
-        node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
+        node_on(&sim)
+            .run(&map_at(r"\\files\one", r"domain\user", "pw", LINK))
+            .unwrap();
         if restarts {
             sim.reboot();
         }
         sim.rotate_smb_password("files", r"domain\user", "new");
         assert!(sim.external().read_dir(LINK).is_err());
-        node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "new", LINK)).unwrap();
+        node_on(&sim)
+            .run(&map_at(r"\\files\one", r"domain\user", "new", LINK))
+            .unwrap();
         sim.external().read_dir(LINK).unwrap();
         assert_eq!(sim.smb_mappings().len(), 1);
     }
@@ -57,11 +81,23 @@ fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password()
 fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_is_mapped() {
     let sim = sim();
     let node = node_on(&sim);
-    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", r"C:\elsewhere"), Kind::PermissionDenied);
-    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", r"\missing\share"), Kind::NotFound);
+    refused(
+        &node,
+        &map_at(r"\\files\one", r"domain\user", "pw", r"C:\elsewhere"),
+        Kind::PermissionDenied,
+    );
+    refused(
+        &node,
+        &map_at(r"\\files\one", r"domain\user", "pw", r"\missing\share"),
+        Kind::NotFound,
+    );
     assert!(sim.smb_mappings().is_empty());
     sim.external().mkdir(LINK).unwrap();
-    refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::AlreadyExists);
+    refused(
+        &node,
+        &map_at(r"\\files\one", r"domain\user", "pw", LINK),
+        Kind::AlreadyExists,
+    );
     assert!(sim.smb_mappings().is_empty());
 }
 
@@ -69,7 +105,8 @@ fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_i
 fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_an_unmapped_share_is_an_error() {
     let sim = sim();
     let node = node_on(&sim);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
+    node.run(&map(r"\\files\one", r"domain\user", "pw"))
+        .unwrap();
     node.run(&unmap(r"\\FILES\one\sub\dir\")).unwrap();
     assert!(sim.smb_mappings().is_empty());
     refused(&node, &unmap(r"\\files\one"), Kind::NotFound);
@@ -83,9 +120,13 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let error = refused(&node, &mapping, Kind::PermissionDenied);
     let records = format!("{:?}", trace.take());
     assert!(!records.is_empty());
-    for text in
-        [error.to_string(), format!("{error:?}"), format!("{mapping:?}"), records, format!("{:?}", sim.snapshot())]
-    {
+    for text in [
+        error.to_string(),
+        format!("{error:?}"),
+        format!("{mapping:?}"),
+        records,
+        format!("{:?}", sim.snapshot()),
+    ] {
         assert!(!text.contains("hunter2"), "{text}");
     }
 }
@@ -95,10 +136,16 @@ fn contract_28_a_single_error_does_not_remove_a_mapping() {
     let sim = mapped_sim();
     let before = sim.snapshot();
     for nth in 0..3 {
-        for code in [OsError::IO_DEVICE, OsError::BAD_NETPATH, OsError::LOGON_FAILURE] {
+        for code in [
+            OsError::IO_DEVICE,
+            OsError::BAD_NETPATH,
+            OsError::LOGON_FAILURE,
+        ] {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.object.to_lowercase().contains(r"unc\files\one"));
-            probed(&sim, fault).run(&map(r"\\files\one\missing", r"domain\user", "pw")).unwrap();
+            probed(&sim, fault)
+                .run(&map(r"\\files\one\missing", r"domain\user", "pw"))
+                .unwrap();
             assert_eq!(sim.snapshot(), before, "{code:?} at {nth}");
         }
     }
@@ -115,9 +162,11 @@ impl Probe for FailedOpens {
     fn before(&self, call: &Call) -> FaultAction {
         match call.object.to_lowercase().split_once(r"\unc\files\one") {
             Some(_) if call.primitive != "open" => FaultAction::Go,
-            Some((_, rest)) => {
-                FaultAction::Fail(if rest.trim_matches('\\').is_empty() { self.at_share } else { self.below })
-            }
+            Some((_, rest)) => FaultAction::Fail(if rest.trim_matches('\\').is_empty() {
+                self.at_share
+            } else {
+                self.below
+            }),
             None => FaultAction::Go,
         }
     }
@@ -125,12 +174,16 @@ impl Probe for FailedOpens {
 
 /// Maps the share again while all attempts to open it fail. Returns the result, and whether the
 /// mapping was replaced.
-fn map_again(sim: &Sim, at_share: OsError, below: OsError) -> (Result<(), storage_ops::Error>, bool) {
+fn map_again(
+    sim: &Sim,
+    at_share: OsError,
+    below: OsError,
+) -> (Result<(), storage_ops::Error>, bool) {
     let (node, trace) = traced(sim, FailedOpens { at_share, below });
     let outcome = node.run(&map(r"\\files\one\sub", r"domain\user", "pw"));
     let counts = trace.counts();
-    let [removed, created] =
-        ["Remove", "Create"].map(|method| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}")));
+    let [removed, created] = ["Remove", "Create"]
+        .map(|method| counts.of(&format!("wmi call MSFT_SmbGlobalMapping.{method}")));
     assert_eq!(removed, created);
     assert_eq!(mapped(sim), [r"\\files\one"]);
     (outcome, removed == 1)
@@ -153,9 +206,16 @@ fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_re
 fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
     let sim = sim();
     let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(&node, &map(r"\\files\one", "other", "pw2"), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &map(r"\\files\one", "other", "pw2"),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::NO_SUCH_LOGON_SESSION));
-    assert!(error.to_string().contains(r"such as DOMAIN\user"), "{error}");
+    assert!(
+        error.to_string().contains(r"such as DOMAIN\user"),
+        "{error}"
+    );
     assert_eq!(trace.counts().of(CREATE), 1);
 }
 
@@ -163,10 +223,14 @@ fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
 fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credentials() {
     let sim = sim();
     sim.set_stored_credentials_forbidden(true);
-    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
+    node_on(&sim)
+        .run(&map_at(r"\\files\one", r"domain\user", "pw", LINK))
+        .unwrap();
     assert!(!sim.smb_mappings()[0].persistent);
     sim.reboot();
-    node_on(&sim).run(&map_at(r"\\files\one", r"domain\user", "pw", LINK)).unwrap();
+    node_on(&sim)
+        .run(&map_at(r"\\files\one", r"domain\user", "pw", LINK))
+        .unwrap();
     sim.external().read_dir(LINK).unwrap();
 }
 
@@ -175,7 +239,11 @@ fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
     let sim = sim();
     for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
         let node = probed(&sim, failing(CREATE, code));
-        refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::Unavailable);
+        refused(
+            &node,
+            &map(r"\\files\one", r"domain\user", "pw"),
+            Kind::Unavailable,
+        );
     }
 }
 
@@ -184,31 +252,54 @@ const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";
 #[test]
 fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     let sim = sim();
-    let lost =
-        Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED)).among(|call| call.primitive == CREATE);
+    let lost = Fault::at(0, When::After, FaultAction::Fail(OsError::RPC_CALL_FAILED))
+        .among(|call| call.primitive == CREATE);
     let node = probed(&sim, lost);
-    refused(&node, &map(r"\\files\one", r"domain\user", "pw"), Kind::StillRunning);
+    refused(
+        &node,
+        &map(r"\\files\one", r"domain\user", "pw"),
+        Kind::StillRunning,
+    );
     assert_eq!(mapped(&sim), [r"\\files\one"]);
-    refused(&node, &map(r"\\files\one", r"domain\other", "pw2"), Kind::FailedPrecondition);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
+    refused(
+        &node,
+        &map(r"\\files\one", r"domain\other", "pw2"),
+        Kind::FailedPrecondition,
+    );
+    node.run(&map(r"\\files\one", r"domain\user", "pw"))
+        .unwrap();
 }
 
 #[test]
 fn contract_28_a_readable_mapping_is_read_once() {
     let sim = mapped_sim();
     let (node, trace) = traced(&sim, NoProbe);
-    node.run(&map(r"\\files\one", r"domain\user", "pw")).unwrap();
-    let opens = trace.take().into_iter().filter(|record| record.call.primitive == "open");
-    assert_eq!(opens.filter(|record| record.call.object.to_lowercase().contains(r"unc\files")).count(), 1);
+    node.run(&map(r"\\files\one", r"domain\user", "pw"))
+        .unwrap();
+    let opens = trace
+        .take()
+        .into_iter()
+        .filter(|record| record.call.primitive == "open");
+    assert_eq!(
+        opens
+            .filter(|record| record.call.object.to_lowercase().contains(r"unc\files"))
+            .count(),
+        1
+    );
 }
 
 #[test]
-fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_mapping_cannot_be_removed() {
+fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_mapping_cannot_be_removed()
+ {
     const REMOVE: &str = "wmi call MSFT_SmbGlobalMapping.Remove";
     let sim = sim();
     let link = failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
     let node = probed(&sim, both(link, failing(REMOVE, OsError::WBEM_FAILED)));
-    let error = refused(&node, &map_at(r"\\files\one", r"domain\user", "pw", LINK), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &map_at(r"\\files\one", r"domain\user", "pw", LINK),
+        Kind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
 }
 
@@ -225,7 +316,13 @@ impl Probe for OpenedBeforeTheLinkFails {
             return FaultAction::Go;
         }
         let share = NtPath::from_win32(&U16String::from_str(r"\\files\one\"));
-        let opened = self.sim.open(&share, &Open::existing(Access::READ_DATA, Options::DIRECTORY)).unwrap();
+        let opened = self
+            .sim
+            .open(
+                &share,
+                &Open::existing(Access::READ_DATA, Options::DIRECTORY),
+            )
+            .unwrap();
         *self.opened.lock().unwrap() = Some(opened);
         FaultAction::Fail(OsError::DISK_FULL)
     }
@@ -237,37 +334,72 @@ fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fa
     let failing_link = || failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
     let fails = |node: &Node, sim: &Sim, request: &NewSmbGlobalMapping| {
         let error = refused(node, request, Kind::FailedPrecondition);
-        assert_eq!(error.code(), Some(OsError::DISK_FULL), "the error of the link");
+        assert_eq!(
+            error.code(),
+            Some(OsError::DISK_FULL),
+            "the error of the link"
+        );
         mapped(sim)
     };
     // The request has made it.
     let sim = sim();
     let before = sim.snapshot();
-    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &map_with_link), [""; 0]);
-    assert_eq!(sim.snapshot(), before, "neither a link nor an entry of the record is left");
+    assert_eq!(
+        fails(&probed(&sim, failing_link()), &sim, &map_with_link),
+        [""; 0]
+    );
+    assert_eq!(
+        sim.snapshot(),
+        before,
+        "neither a link nor an entry of the record is left"
+    );
     // The request has made it, and a file was opened on it since then.
-    let node = probed(&sim, OpenedBeforeTheLinkFails { sim: sim.clone(), opened: Mutex::default() });
+    let node = probed(
+        &sim,
+        OpenedBeforeTheLinkFails {
+            sim: sim.clone(),
+            opened: Mutex::default(),
+        },
+    );
     assert_eq!(fails(&node, &sim, &map_with_link), [r"\\files\one"]);
-    refused(&node_on(&sim), &map(r"\\files\one", r"domain\other", "pw2"), Kind::FailedPrecondition);
+    refused(
+        &node_on(&sim),
+        &map(r"\\files\one", r"domain\other", "pw2"),
+        Kind::FailedPrecondition,
+    );
     // The request has found it.
-    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &map_with_link), [r"\\files\one"]);
+    assert_eq!(
+        fails(&probed(&sim, failing_link()), &sim, &map_with_link),
+        [r"\\files\one"]
+    );
     // The request has replaced it.
     sim.rotate_smb_password("files", r"domain\user", "new");
     let new_password = map_at(r"\\files\one", r"domain\user", "new", LINK);
-    assert_eq!(fails(&probed(&sim, failing_link()), &sim, &new_password), [r"\\files\one"]);
+    assert_eq!(
+        fails(&probed(&sim, failing_link()), &sim, &new_password),
+        [r"\\files\one"]
+    );
     node_on(&sim).run(&new_password).unwrap();
 }
 
 #[test]
 fn contract_28_a_mapping_whose_request_died_before_the_link_is_used_by_the_next_one_and_stays() {
     let sim = sim();
-    let die = Fault::each(|call| call.primitive == "control FSCTL_SET_REPARSE_POINT", When::Before, FaultAction::Die);
+    let die = Fault::each(
+        |call| call.primitive == "control FSCTL_SET_REPARSE_POINT",
+        When::Before,
+        FaultAction::Die,
+    );
     let request = map_at(r"\\files\one", r"domain\user", "pw", LINK);
     probed(&sim, die).run(&request).unwrap_err();
     assert_eq!(mapped(&sim), [r"\\files\one"]);
     let failing = failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
     refused(&probed(&sim, failing), &request, Kind::FailedPrecondition);
-    assert_eq!(mapped(&sim), [r"\\files\one"], "the second request did not make it");
+    assert_eq!(
+        mapped(&sim),
+        [r"\\files\one"],
+        "the second request did not make it"
+    );
     node_on(&sim).run(&request).unwrap();
     sim.external().read_dir(LINK).unwrap();
 }

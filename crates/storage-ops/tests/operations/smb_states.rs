@@ -11,22 +11,34 @@ use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16Str
 use os_sim::Sim;
 use storage_ops::{Config, Error, Kind, Node, RemoveSmbGlobalMapping, UncPath};
 
-use crate::setup::{NoProbe, both, failing, failing_once, map, mapped, node_on, probed, refused, traced};
+use crate::setup::{
+    NoProbe, both, failing, failing_once, map, mapped, node_on, probed, refused, traced,
+};
 
 const USER: &str = r"domain\user";
 const ONE: &str = r"\\files\one";
 const TWO: &str = r"\\files\two";
 /// Codes that do not say that a mapping or its credentials are no longer usable: of the network, of
 /// servers that are down or overloaded, of the node, and unknown.
-const OUTAGES: [u32; 17] = [51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 31, 4711];
+const OUTAGES: [u32; 17] = [
+    51, 53, 55, 59, 64, 71, 121, 1225, 1231, 1232, 1236, 1256, 1311, 1130, 1450, 31, 4711,
+];
 const KEY: &str = r"SOFTWARE\csi-proxy\SmbMappingsSinceStartOfWindows";
 
 pub(crate) fn sim() -> Sim {
-    os_sim::node().smb_server("files").share("one").share("two").user(USER, "pw").user("other", "pw2").build()
+    os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .share("two")
+        .user(USER, "pw")
+        .user("other", "pw2")
+        .build()
 }
 
 pub(crate) fn unmap(remote: &str) -> RemoveSmbGlobalMapping {
-    RemoveSmbGlobalMapping { remote: UncPath::parse(remote).unwrap() }
+    RemoveSmbGlobalMapping {
+        remote: UncPath::parse(remote).unwrap(),
+    }
 }
 
 /// Returns a node on which `ONE` is mapped.
@@ -52,14 +64,20 @@ fn restarted_sim() -> Sim {
 /// Opens the share as another program does.
 fn open(sim: &Sim, remote: &str) -> Box<dyn Handle> {
     let path = NtPath::from_win32(&U16String::from_str(&format!(r"{remote}\")));
-    sim.open(&path, &Open::existing(Access::READ_DATA, Options::DIRECTORY)).expect("the share opens")
+    sim.open(
+        &path,
+        &Open::existing(Access::READ_DATA, Options::DIRECTORY),
+    )
+    .expect("the share opens")
 }
 
 /// Returns what the record has for `share`.
 fn recorded(sim: &Sim, share: &str) -> Option<String> {
     let wide = U16String::from_str;
     let (key, share): (&U16Str, &U16Str) = (&wide(KEY), &wide(share));
-    sim.registry_text(key, share).ok().map(|text| text.to_string_lossy())
+    sim.registry_text(key, share)
+        .ok()
+        .map(|text| text.to_string_lossy())
 }
 
 /// Fails the opens of paths on the server `files` with a code: those whose number is in a range.
@@ -79,14 +97,22 @@ impl FailingOpens {
     }
 
     fn numbered(numbers: Range<usize>, code: u32) -> Self {
-        Self { code: OsError(code), numbers, made: AtomicUsize::new(0) }
+        Self {
+            code: OsError(code),
+            numbers,
+            made: AtomicUsize::new(0),
+        }
     }
 }
 
 impl Probe for FailingOpens {
     fn before(&self, call: &Call) -> FaultAction {
         let is_open = call.primitive == "open" && call.object.to_lowercase().contains(r"unc\files");
-        if is_open && self.numbers.contains(&self.made.fetch_add(1, Ordering::Relaxed)) {
+        if is_open
+            && self
+                .numbers
+                .contains(&self.made.fetch_add(1, Ordering::Relaxed))
+        {
             FaultAction::Fail(self.code)
         } else {
             FaultAction::Go
@@ -107,7 +133,11 @@ fn map_unreadable(sim: &Sim, code: u32) -> (Result<(), Error>, [u64; 2]) {
 fn kept(sim: &Sim, code: u32) -> Error {
     let (outcome, calls) = map_unreadable(sim, code);
     let error = outcome.expect_err("the mapping is kept");
-    assert_eq!((error.kind(), error.code(), calls), (Kind::FailedPrecondition, Some(OsError(code)), [0, 0]), "{error}");
+    assert_eq!(
+        (error.kind(), error.code(), calls),
+        (Kind::FailedPrecondition, Some(OsError(code)), [0, 0]),
+        "{error}"
+    );
     assert_eq!(mapped(sim), [ONE]);
     error
 }
@@ -116,15 +146,25 @@ fn replaced(sim: &Sim, code: u32) {
     let (outcome, calls) = map_unreadable(sim, code);
     outcome.unwrap_or_else(|error| panic!("{code}: {error}"));
     assert_eq!(calls, [1, 1], "{code}");
-    assert_eq!((mapped(sim), recorded(sim, ONE).as_deref()), (vec![ONE.to_owned()], Some(r"made for domain\user")));
+    assert_eq!(
+        (mapped(sim), recorded(sim, ONE).as_deref()),
+        (vec![ONE.to_owned()], Some(r"made for domain\user"))
+    );
 }
 
 #[test]
 fn a_share_that_is_not_mapped_is_mapped_and_recorded_without_the_password() {
     let sim = mapped_sim();
     assert_eq!(mapped(&sim), [ONE]);
-    assert_eq!(recorded(&sim, ONE).as_deref(), Some(r"made for domain\user"));
-    refused(&node_on(&sim), &map(TWO, USER, "wrong"), Kind::PermissionDenied);
+    assert_eq!(
+        recorded(&sim, ONE).as_deref(),
+        Some(r"made for domain\user")
+    );
+    refused(
+        &node_on(&sim),
+        &map(TWO, USER, "wrong"),
+        Kind::PermissionDenied,
+    );
     assert_eq!(recorded(&sim, TWO), None, "nothing was mapped");
     node_on(&sim).run(&unmap(ONE)).unwrap();
     assert_eq!((mapped(&sim), recorded(&sim, ONE)), (vec![], None));
@@ -136,23 +176,38 @@ fn a_readable_mapping_is_used_and_counts_as_made_since_the_start_of_windows() {
     let node = node_on(&sim);
     for _ in 0..2 {
         node.run(&map(ONE, USER, "pw")).unwrap();
-        assert_eq!((mapped(&sim), recorded(&sim, ONE).as_deref()), (vec![ONE.to_owned()], Some("found")));
+        assert_eq!(
+            (mapped(&sim), recorded(&sim, ONE).as_deref()),
+            (vec![ONE.to_owned()], Some("found"))
+        );
     }
     kept(&sim, 5);
 }
 
 #[test]
 fn a_share_whose_root_may_not_be_listed_is_readable_by_its_attributes() {
-    let sim = os_sim::node().smb_server("files").share("one").unlistable().user(USER, "pw").build();
+    let sim = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .unlistable()
+        .user(USER, "pw")
+        .build();
     for _ in 0..2 {
         node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
     }
-    refused(&node_on(&sim), &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
+    refused(
+        &node_on(&sim),
+        &map(ONE, r"domain\other", "pw2"),
+        Kind::FailedPrecondition,
+    );
     restart(&sim);
     let (node, trace) = traced(&sim, NoProbe);
     let removals = || trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove");
     node.run(&map(ONE, USER, "pw")).unwrap();
-    assert_eq!((removals(), recorded(&sim, ONE).as_deref()), (0, Some("found")));
+    assert_eq!(
+        (removals(), recorded(&sim, ONE).as_deref()),
+        (0, Some("found"))
+    );
     // With an old password, the attributes cannot be read either.
     sim.rotate_smb_password("files", USER, "new");
     node.run(&map(ONE, USER, "new")).unwrap();
@@ -170,11 +225,17 @@ fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_fl
         assert_eq!(node.smb_password_differences(), 0);
         if refuse {
             let error = refused(&node, &map(ONE, USER, other), Kind::FailedPrecondition);
-            assert!(error.to_string().contains("-refuse-other-smb-passwords"), "{error}");
+            assert!(
+                error.to_string().contains("-refuse-other-smb-passwords"),
+                "{error}"
+            );
         } else {
             node.run(&map(ONE, USER, other)).unwrap();
         }
-        assert_eq!((node.smb_password_differences(), mapped(&sim)), (1, vec![ONE.to_owned()]));
+        assert_eq!(
+            (node.smb_password_differences(), mapped(&sim)),
+            (1, vec![ONE.to_owned()])
+        );
         node.run(&unmap(ONE)).unwrap();
     }
 }
@@ -182,7 +243,10 @@ fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_fl
 #[test]
 fn a_new_password_counts_once_its_mapping_was_made_again() {
     let sim = sim();
-    let node = Node::new(sim.process(), Config::default().with(|c| c.refuse_other_smb_passwords = true));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.refuse_other_smb_passwords = true),
+    );
     node.run(&map(ONE, USER, "pw")).unwrap();
     sim.rotate_smb_password("files", USER, "new");
     for _ in 0..2 {
@@ -195,13 +259,24 @@ fn a_new_password_counts_once_its_mapping_was_made_again() {
 fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
     let sim = mapped_sim();
     let other = map(ONE, r"domain\other", "pw2");
-    for user in [&other, &map(r"\\files\one\x", r"domain\other", "pw2"), &map(ONE, "", "")] {
+    for user in [
+        &other,
+        &map(r"\\files\one\x", r"domain\other", "pw2"),
+        &map(ONE, "", ""),
+    ] {
         let error = refused(&node_on(&sim), user, Kind::FailedPrecondition);
         assert!(error.to_string().contains("one user per share"), "{error}");
     }
-    let shared = Node::new(sim.process(), Config::default().with(|c| c.share_smb_mappings = true));
+    let shared = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.share_smb_mappings = true),
+    );
     shared.run(&other).unwrap();
-    assert_eq!(shared.smb_password_differences(), 0, "the password of another user");
+    assert_eq!(
+        shared.smb_password_differences(),
+        0,
+        "the password of another user"
+    );
     refused(&node_on(&sim), &other, Kind::FailedPrecondition);
     restart(&sim);
     node_on(&sim).run(&other).unwrap();
@@ -217,7 +292,8 @@ fn a_mapping_whose_credentials_are_refused_is_replaced_even_if_files_are_open_on
 }
 
 #[test]
-fn a_mapping_from_before_the_start_that_is_no_longer_usable_is_replaced_unless_files_are_open_on_it() {
+fn a_mapping_from_before_the_start_that_is_no_longer_usable_is_replaced_unless_files_are_open_on_it()
+ {
     for code in [5, 67, 1312] {
         replaced(&restarted_sim(), code);
     }
@@ -225,8 +301,14 @@ fn a_mapping_from_before_the_start_that_is_no_longer_usable_is_replaced_unless_f
     let file = open(&sim, ONE);
     let (outcome, calls) = map_unreadable(&sim, 5);
     let error = outcome.unwrap_err();
-    assert_eq!((error.kind(), error.code(), calls), (Kind::FailedPrecondition, Some(OsError::OPEN_FILES), [1, 0]));
-    assert!(error.to_string().contains("(5)") && error.to_string().contains("it stays: "), "{error}");
+    assert_eq!(
+        (error.kind(), error.code(), calls),
+        (Kind::FailedPrecondition, Some(OsError::OPEN_FILES), [1, 0])
+    );
+    assert!(
+        error.to_string().contains("(5)") && error.to_string().contains("it stays: "),
+        "{error}"
+    );
     assert_eq!(mapped(&sim), [ONE]);
     drop(file);
     replaced(&sim, 5);
@@ -242,8 +324,15 @@ fn an_outage_or_an_unknown_error_keeps_a_mapping_from_before_the_start() {
     for (first, others, named) in [(53, 5, 5), (53, 67, 67), (4711, 1326, 4711)] {
         let sim = restarted_sim();
         let probes = both(FailingOpens::first(1, first), FailingOpens::all(others));
-        let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
-        assert_eq!((error.code(), mapped(&sim)), (Some(OsError(named)), vec![ONE.to_owned()]));
+        let error = refused(
+            &probed(&sim, probes),
+            &map(ONE, USER, "pw"),
+            Kind::FailedPrecondition,
+        );
+        assert_eq!(
+            (error.code(), mapped(&sim)),
+            (Some(OsError(named)), vec![ONE.to_owned()])
+        );
     }
 }
 
@@ -275,12 +364,23 @@ fn a_share_that_is_missing_only_during_a_failover_keeps_its_mapping() {
     for opens in [1, 2, 3, 6, 12] {
         let (node, trace) = traced(&sim, FailingOpens::first(opens, 67));
         node.run(&map(ONE, USER, "pw")).unwrap();
-        assert_eq!(trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove"), 0, "{opens}");
+        assert_eq!(
+            trace.counts().of("wmi call MSFT_SmbGlobalMapping.Remove"),
+            0,
+            "{opens}"
+        );
     }
     // The server answers with another code afterwards.
     let probes = both(FailingOpens::first(8, 67), FailingOpens::all(1326));
-    let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::FailedPrecondition);
-    assert_eq!((error.code(), mapped(&sim)), (Some(OsError::LOGON_FAILURE), vec![ONE.to_owned()]));
+    let error = refused(
+        &probed(&sim, probes),
+        &map(ONE, USER, "pw"),
+        Kind::FailedPrecondition,
+    );
+    assert_eq!(
+        (error.code(), mapped(&sim)),
+        (Some(OsError::LOGON_FAILURE), vec![ONE.to_owned()])
+    );
 }
 
 #[test]
@@ -289,9 +389,18 @@ fn a_share_that_stays_missing_is_mapped_again_unless_files_are_open_on_it() {
     let before = sim.now();
     let file = open(&sim, ONE);
     let error = map_unreadable(&sim, 67).0.unwrap_err();
-    assert!(sim.now() - before >= Duration::from_secs(20), "the server is asked for some time");
-    assert_eq!((error.kind(), error.code()), (Kind::FailedPrecondition, Some(OsError::OPEN_FILES)));
-    assert!(error.to_string().contains("(67)") && mapped(&sim) == [ONE], "{error}");
+    assert!(
+        sim.now() - before >= Duration::from_secs(20),
+        "the server is asked for some time"
+    );
+    assert_eq!(
+        (error.kind(), error.code()),
+        (Kind::FailedPrecondition, Some(OsError::OPEN_FILES))
+    );
+    assert!(
+        error.to_string().contains("(67)") && mapped(&sim) == [ONE],
+        "{error}"
+    );
     drop(file);
     replaced(&sim, 67);
 }
@@ -300,7 +409,12 @@ fn a_share_that_stays_missing_is_mapped_again_unless_files_are_open_on_it() {
 fn a_mapping_that_cannot_be_read_is_kept() {
     for code in OUTAGES.into_iter().chain([5, 1312]) {
         let error = kept(&mapped_sim(), code);
-        assert!(error.to_string().contains(r"\\files\one is mapped, but cannot be read: "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(r"\\files\one is mapped, but cannot be read: "),
+            "{error}"
+        );
     }
 }
 
@@ -313,7 +427,11 @@ fn an_outage_of_the_server_of_a_mapping_costs_one_time_out() {
         let (node, begin) = (probed(&sim, FailingOpens::first(at_once, 64)), sim.now());
         refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
         let end = (sim.now(), mapped(&sim));
-        assert_eq!(end, (begin + Duration::from_secs(30), vec![ONE.to_owned()]), "{at_once}");
+        assert_eq!(
+            end,
+            (begin + Duration::from_secs(30), vec![ONE.to_owned()]),
+            "{at_once}"
+        );
     }
     sim.set_smb_reachable("files", true);
     node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
@@ -335,18 +453,32 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     let second = map(TWO, USER, "pw");
     let conflicts = |sim: &Sim, node: &Node, text: &str| {
         let error = refused(node, &second, Kind::FailedPrecondition);
-        assert_eq!((error.code(), mapped(sim)), (Some(OsError::SESSION_CREDENTIAL_CONFLICT), vec![ONE.to_owned()]));
+        assert_eq!(
+            (error.code(), mapped(sim)),
+            (
+                Some(OsError::SESSION_CREDENTIAL_CONFLICT),
+                vec![ONE.to_owned()]
+            )
+        );
         assert!(error.to_string().contains(text), "{error}");
     };
     // It can be read.
     let sim = restarted_sim();
-    conflicts(&sim, &node_on(&sim), r"remove those that no pod uses (\\files\one)");
+    conflicts(
+        &sim,
+        &node_on(&sim),
+        r"remove those that no pod uses (\\files\one)",
+    );
     node_on(&sim).run(&unmap(ONE)).unwrap();
     node_on(&sim).run(&second).unwrap();
     let sim = restarted_sim();
     // It cannot be read, and the reason is an outage or unknown.
     for code in OUTAGES {
-        conflicts(&sim, &probed(&sim, FailingOpens::all(code)), r"(\\files\one: unreadable now: ");
+        conflicts(
+            &sim,
+            &probed(&sim, FailingOpens::all(code)),
+            r"(\\files\one: unreadable now: ",
+        );
     }
     // It was used since Windows started.
     node_on(&sim).run(&map(ONE, USER, "pw")).unwrap();
@@ -354,22 +486,36 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     // Files are open on it.
     let sim = restarted_sim();
     let _file = open(&sim, ONE);
-    conflicts(&sim, &probed(&sim, FailingOpens::all(5)), r"(\\files\one: Remove failed: files are open");
+    conflicts(
+        &sim,
+        &probed(&sim, FailingOpens::all(5)),
+        r"(\\files\one: Remove failed: files are open",
+    );
     // It was made since Windows started.
     let sim = mapped_sim();
-    let error =
-        refused(&probed(&sim, FailingOpens::all(5)), &map(TWO, r"domain\other", "pw2"), Kind::FailedPrecondition);
-    assert!(error.to_string().contains(r"(\\files\one)") && mapped(&sim) == [ONE], "{error}");
+    let error = refused(
+        &probed(&sim, FailingOpens::all(5)),
+        &map(TWO, r"domain\other", "pw2"),
+        Kind::FailedPrecondition,
+    );
+    assert!(
+        error.to_string().contains(r"(\\files\one)") && mapped(&sim) == [ONE],
+        "{error}"
+    );
 }
 
 #[test]
 fn a_mapping_is_not_used_or_removed_if_the_record_cannot_be_read() {
     let sim = restarted_sim();
     for opens in [None, Some(FailingOpens::all(5))] {
-        let mut probes: Vec<Arc<dyn Probe>> = vec![Arc::new(failing("registry_text", OsError(4711)))];
+        let mut probes: Vec<Arc<dyn Probe>> =
+            vec![Arc::new(failing("registry_text", OsError(4711)))];
         probes.extend(opens.map(|opens| Arc::new(opens) as Arc<dyn Probe>));
         let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::Internal);
-        assert_eq!((error.code(), mapped(&sim)), (Some(OsError(4711)), vec![ONE.to_owned()]));
+        assert_eq!(
+            (error.code(), mapped(&sim)),
+            (Some(OsError(4711)), vec![ONE.to_owned()])
+        );
     }
 }
 
@@ -377,21 +523,36 @@ fn a_mapping_is_not_used_or_removed_if_the_record_cannot_be_read() {
 fn a_found_mapping_counts_as_used_even_if_that_cannot_be_recorded() {
     let sim = restarted_sim();
     let opens = FailingOpens::numbered(1..usize::MAX, OsError::ACCESS_DENIED.0);
-    let node = probed(&sim, both(failing("set_volatile_text", OsError(4711)), opens));
+    let node = probed(
+        &sim,
+        both(failing("set_volatile_text", OsError(4711)), opens),
+    );
     node.run(&map(ONE, USER, "pw")).unwrap();
     let error = refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
-    assert_eq!((error.code(), mapped(&sim)), (Some(OsError::ACCESS_DENIED), vec![ONE.to_owned()]));
+    assert_eq!(
+        (error.code(), mapped(&sim)),
+        (Some(OsError::ACCESS_DENIED), vec![ONE.to_owned()])
+    );
 }
 
 #[test]
 fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
     let sim = sim();
-    let failing = |primitive| Arc::new(failing(primitive, OsError::ACCESS_DENIED)) as Arc<dyn Probe>;
-    let primitives = ["registry_text", "set_volatile_text", "delete_registry_value"];
+    let failing =
+        |primitive| Arc::new(failing(primitive, OsError::ACCESS_DENIED)) as Arc<dyn Probe>;
+    let primitives = [
+        "registry_text",
+        "set_volatile_text",
+        "delete_registry_value",
+    ];
     let os = Arc::new(Probed::new(sim.process(), primitives.map(failing).to_vec()));
     let node = Node::start(os, Config::default()).unwrap();
     node.run(&map(ONE, USER, "pw")).unwrap();
-    refused(&node, &map(ONE, r"domain\other", "pw2"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &map(ONE, r"domain\other", "pw2"),
+        Kind::FailedPrecondition,
+    );
     node.run(&unmap(ONE)).unwrap();
     assert_eq!(sim.smb_mappings(), []);
 }
@@ -399,10 +560,16 @@ fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
 #[test]
 fn a_removal_that_still_runs_keeps_the_lock_of_the_other_share() {
     let sim = restarted_sim();
-    let lost = failing_once("wmi call MSFT_SmbGlobalMapping.Remove", OsError::RPC_CALL_FAILED);
+    let lost = failing_once(
+        "wmi call MSFT_SmbGlobalMapping.Remove",
+        OsError::RPC_CALL_FAILED,
+    );
     let node = probed(&sim, both(lost, FailingOpens::all(5)));
     refused(&node, &map(TWO, USER, "pw"), Kind::StillRunning);
-    assert_eq!((mapped(&sim), node.locked_objects()), (vec![ONE.to_owned()], 0));
+    assert_eq!(
+        (mapped(&sim), node.locked_objects()),
+        (vec![ONE.to_owned()], 0)
+    );
     node.run(&map(TWO, USER, "pw")).unwrap();
     assert_eq!(mapped(&sim), [TWO]);
 }
@@ -411,19 +578,51 @@ fn a_removal_that_still_runs_keeps_the_lock_of_the_other_share() {
 fn what_windows_answers_is_explained() {
     let create = "wmi call MSFT_SmbGlobalMapping.Create";
     for (code, kind, text) in [
-        (53, Kind::FailedPrecondition, "files cannot be reached; check that the node resolves its name"),
+        (
+            53,
+            Kind::FailedPrecondition,
+            "files cannot be reached; check that the node resolves its name",
+        ),
         (55, Kind::FailedPrecondition, "files cannot be reached"),
         (1231, Kind::FailedPrecondition, "TCP port 445"),
-        (67, Kind::NotFound, "files has no such share, or is failing over"),
-        (86, Kind::PermissionDenied, "another password; check the credentials"),
-        (1326, Kind::PermissionDenied, "files refuses the user name, the password or the account"),
-        (1909, Kind::PermissionDenied, "files refuses the user name, the password or the account"),
-        (1219, Kind::FailedPrecondition, "Windows allows one user per server at a time"),
-        (1312, Kind::FailedPrecondition, "the user name needs a domain"),
+        (
+            67,
+            Kind::NotFound,
+            "files has no such share, or is failing over",
+        ),
+        (
+            86,
+            Kind::PermissionDenied,
+            "another password; check the credentials",
+        ),
+        (
+            1326,
+            Kind::PermissionDenied,
+            "files refuses the user name, the password or the account",
+        ),
+        (
+            1909,
+            Kind::PermissionDenied,
+            "files refuses the user name, the password or the account",
+        ),
+        (
+            1219,
+            Kind::FailedPrecondition,
+            "Windows allows one user per server at a time",
+        ),
+        (
+            1312,
+            Kind::FailedPrecondition,
+            "the user name needs a domain",
+        ),
         (4711, Kind::Internal, "Windows error 4711"),
     ] {
         let sim = sim();
-        let error = refused(&probed(&sim, failing(create, OsError(code))), &map(ONE, USER, "pw"), kind);
+        let error = refused(
+            &probed(&sim, failing(create, OsError(code))),
+            &map(ONE, USER, "pw"),
+            kind,
+        );
         assert_eq!(error.code(), Some(OsError(code)));
         assert!(error.to_string().contains(text), "{error}");
         assert_eq!((mapped(&sim), recorded(&sim, ONE)), (vec![], None));
@@ -444,17 +643,38 @@ fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
         "\u{ff4c}ocalhost",
     ];
     for host in own {
-        let sim = os_sim::node().smb_server(host).share("c$").user(USER, "pw").build();
+        let sim = os_sim::node()
+            .smb_server(host)
+            .share("c$")
+            .user(USER, "pw")
+            .build();
         let remote = format!(r"\\{host}\C$\dir");
-        let error = refused(&node_on(&sim), &map(&remote, "", ""), Kind::PermissionDenied);
-        assert!(error.to_string().contains("rights of LocalSystem"), "{error}");
+        let error = refused(
+            &node_on(&sim),
+            &map(&remote, "", ""),
+            Kind::PermissionDenied,
+        );
+        assert!(
+            error.to_string().contains("rights of LocalSystem"),
+            "{error}"
+        );
         assert_eq!(sim.smb_mappings(), []);
         node_on(&sim).run(&map(&remote, USER, "pw")).unwrap();
     }
-    for host in ["files", "sim-node2", "10.240.0.5", "fe80--d5.ipv6-literal.net", "a.sim-node.test"] {
+    for host in [
+        "files",
+        "sim-node2",
+        "10.240.0.5",
+        "fe80--d5.ipv6-literal.net",
+        "a.sim-node.test",
+    ] {
         let sim = os_sim::node().smb_server(host).share("public").build();
         // The server refuses a client without credentials; the node does not.
-        let error = refused(&node_on(&sim), &map(&format!(r"\\{host}\public"), "", ""), Kind::PermissionDenied);
+        let error = refused(
+            &node_on(&sim),
+            &map(&format!(r"\\{host}\public"), "", ""),
+            Kind::PermissionDenied,
+        );
         assert_eq!(error.code(), Some(OsError::LOGON_FAILURE), "{error}");
     }
 }
@@ -479,23 +699,60 @@ fn without_a_user_a_server_has_an_ordinary_name() {
     ];
     for host in odd {
         let sim = os_sim::node().smb_server(host).share("c$").guest().build();
-        let error = refused(&node_on(&sim), &map(&format!(r"\\{host}\C$"), "", ""), Kind::PermissionDenied);
-        assert!(error.to_string().contains("rights of LocalSystem"), "{error}");
+        let error = refused(
+            &node_on(&sim),
+            &map(&format!(r"\\{host}\C$"), "", ""),
+            Kind::PermissionDenied,
+        );
+        assert!(
+            error.to_string().contains("rights of LocalSystem"),
+            "{error}"
+        );
         assert_eq!(sim.smb_mappings(), []);
     }
-    for host in ["files@80", "files@SSL", "files@ssl@443", "a_b-c.d", "fe80--d5s4.ipv6-literal.net"] {
-        let sim = os_sim::node().smb_server(host).share("public").guest().build();
-        node_on(&sim).run(&map(&format!(r"\\{host}\public"), "", "")).unwrap();
+    for host in [
+        "files@80",
+        "files@SSL",
+        "files@ssl@443",
+        "a_b-c.d",
+        "fe80--d5s4.ipv6-literal.net",
+    ] {
+        let sim = os_sim::node()
+            .smb_server(host)
+            .share("public")
+            .guest()
+            .build();
+        node_on(&sim)
+            .run(&map(&format!(r"\\{host}\public"), "", ""))
+            .unwrap();
     }
 }
 
 #[test]
 fn a_user_without_a_name_and_a_nul_character_are_refused_without_a_call() {
     let sim = sim();
-    let nameless = [" ", "\t", "\u{a0}", "\\", ".\\", "domain\\", "domain\\ ", "@", "@domain"];
-    for (user, password) in nameless.map(|user| (user, "pw")).into_iter().chain([("us\0er", "pw"), ("user", "p\0w")]) {
+    let nameless = [
+        " ",
+        "\t",
+        "\u{a0}",
+        "\\",
+        ".\\",
+        "domain\\",
+        "domain\\ ",
+        "@",
+        "@domain",
+    ];
+    for (user, password) in nameless
+        .map(|user| (user, "pw"))
+        .into_iter()
+        .chain([("us\0er", "pw"), ("user", "p\0w")])
+    {
         let (node, trace) = traced(&sim, NoProbe);
-        refused(&node, &map(r"\\localhost\C$", user, password), Kind::InvalidArgument);
+        refused(
+            &node,
+            &map(r"\\localhost\C$", user, password),
+            Kind::InvalidArgument,
+        );
         assert_eq!(trace.take().len(), 0, "{user:?}");
     }
 }
@@ -505,7 +762,11 @@ fn a_mapping_without_a_user_is_refused_if_the_names_of_the_node_are_unknown() {
     let sim = sim();
     let node = probed(&sim, failing("wmi query", OsError::WBEM_INVALID_CLASS));
     for host in ["files", "10.0.0.1"] {
-        let error = refused(&node, &map(&format!(r"\\{host}\one"), "", ""), Kind::FailedPrecondition);
+        let error = refused(
+            &node,
+            &map(&format!(r"\\{host}\one"), "", ""),
+            Kind::FailedPrecondition,
+        );
         assert_eq!(error.code(), Some(OsError::WBEM_INVALID_CLASS));
     }
 }

@@ -12,7 +12,10 @@ fn name(text: &str) -> ServiceName {
 }
 
 fn state(sim: &Sim, text: &str) -> u32 {
-    node_on(sim).run(&GetService { name: name(text) }).unwrap().state
+    node_on(sim)
+        .run(&GetService { name: name(text) })
+        .unwrap()
+        .state
 }
 
 #[test]
@@ -24,38 +27,67 @@ fn contract_30_the_bios_serial_number_is_verbatim() {
 
 #[test]
 fn contract_30_service_numbers_are_those_of_windows() {
-    let sim = os_sim::node().service("a", "Service A").running().service("b", "Service B").disabled().build();
+    let sim = os_sim::node()
+        .service("a", "Service A")
+        .running()
+        .service("b", "Service B")
+        .disabled()
+        .build();
     let get = |text: &str| node_on(&sim).run(&GetService { name: name(text) }).unwrap();
     let (a, b) = (get("a"), get("B"));
     assert_eq!((a.display_name.as_str(), a.state), ("Service A", 4));
     assert_eq!((b.start_type, b.state), (4, 1));
-    refused(&node_on(&sim), &GetService { name: name("missing") }, Kind::NotFound);
+    refused(
+        &node_on(&sim),
+        &GetService {
+            name: name("missing"),
+        },
+        Kind::NotFound,
+    );
 }
 
 #[test]
 fn contract_30_start_and_stop_wait_for_the_state() {
-    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
+    let sim = os_sim::node()
+        .service("slow", "Slow")
+        .slow(Duration::from_secs(5))
+        .build();
     let node = node_on(&sim);
     for _ in 0..2 {
         node.run(&StartService { name: name("slow") }).unwrap();
         assert_eq!(state(&sim, "slow"), 4);
     }
     for _ in 0..2 {
-        node.run(&StopService { name: name("slow"), force: false }).unwrap();
+        node.run(&StopService {
+            name: name("slow"),
+            force: false,
+        })
+        .unwrap();
         assert_eq!(state(&sim, "slow"), 1);
     }
 }
 
 #[test]
 fn a_start_that_takes_longer_than_30_s_is_reported_as_still_running() {
-    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_mins(2)).build();
-    refused(&node_on(&sim), &StartService { name: name("slow") }, Kind::StillRunning);
+    let sim = os_sim::node()
+        .service("slow", "Slow")
+        .slow(Duration::from_mins(2))
+        .build();
+    refused(
+        &node_on(&sim),
+        &StartService { name: name("slow") },
+        Kind::StillRunning,
+    );
 }
 
 #[test]
 fn a_disabled_service_does_not_start() {
     let sim = os_sim::node().service("off", "Off").disabled().build();
-    refused(&node_on(&sim), &StartService { name: name("off") }, Kind::FailedPrecondition);
+    refused(
+        &node_on(&sim),
+        &StartService { name: name("off") },
+        Kind::FailedPrecondition,
+    );
 }
 
 #[test]
@@ -71,19 +103,39 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
         .running()
         .build();
     let node = node_on(&sim);
-    let error = refused(&node, &StopService { name: name("base"), force: false }, Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &StopService {
+            name: name("base"),
+            force: false,
+        },
+        Kind::FailedPrecondition,
+    );
     assert!(error.to_string().contains("top"), "{error}");
     assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
     assert_eq!(state(&sim, "base"), 4);
-    node.run(&StopService { name: name("base"), force: true }).unwrap();
-    assert_eq!((state(&sim, "base"), state(&sim, "middle"), state(&sim, "top")), (1, 1, 1));
+    node.run(&StopService {
+        name: name("base"),
+        force: true,
+    })
+    .unwrap();
+    assert_eq!(
+        (
+            state(&sim, "base"),
+            state(&sim, "middle"),
+            state(&sim, "top")
+        ),
+        (1, 1, 1)
+    );
 }
 
 #[test]
 fn a_service_is_started_when_the_service_database_is_unlocked() {
     let sim = os_sim::node().service("late", "Late").build();
     let locked = failing_once("service start", OsError::SERVICE_DATABASE_LOCKED);
-    probed(&sim, locked).run(&StartService { name: name("late") }).unwrap();
+    probed(&sim, locked)
+        .run(&StartService { name: name("late") })
+        .unwrap();
     assert_eq!(state(&sim, "late"), 4);
 }
 
@@ -98,8 +150,15 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let (node, trace) = traced(&sim, NoProbe);
-        let error = refused(&node, &StartService { name: name("a") }, Kind::FailedPrecondition);
-        assert!(error.to_string().contains("the service is paused"), "{error}");
+        let error = refused(
+            &node,
+            &StartService { name: name("a") },
+            Kind::FailedPrecondition,
+        );
+        assert!(
+            error.to_string().contains("the service is paused"),
+            "{error}"
+        );
         assert_eq!(trace.counts().of("service start"), 0);
         assert_eq!(self::state(&sim, "a"), number);
     }
@@ -107,11 +166,20 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
 
 #[test]
 fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
-    let sim = os_sim::node().service("slow", "Slow").running().slow(Duration::from_secs(5)).build();
+    let sim = os_sim::node()
+        .service("slow", "Slow")
+        .running()
+        .slow(Duration::from_secs(5))
+        .build();
     let os = sim.process();
-    os.open_service(&U16String::from_str("slow"), ServiceAccess::Stop).unwrap().stop().unwrap();
+    os.open_service(&U16String::from_str("slow"), ServiceAccess::Stop)
+        .unwrap()
+        .stop()
+        .unwrap();
     assert_eq!(state(&sim, "slow"), 3);
-    node_on(&sim).run(&StartService { name: name("slow") }).unwrap();
+    node_on(&sim)
+        .run(&StartService { name: name("slow") })
+        .unwrap();
     assert_eq!(state(&sim, "slow"), 4);
 }
 
@@ -119,33 +187,67 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
     let node = node_on(&node_with_a_service_in("stop_pending"));
     let error = refused(&node, &StartService { name: name("a") }, Kind::StillRunning);
-    assert!(error.to_string().contains("still in state 3, not 1"), "{error}");
+    assert!(
+        error.to_string().contains("still in state 3, not 1"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_starting_or_stopping_service_is_stopped_when_it_accepts_controls_again() {
-    let sim = os_sim::node().service("slow", "Slow").slow(Duration::from_secs(5)).build();
-    let open = |access| sim.process().open_service(&U16String::from_str("slow"), access).unwrap();
+    let sim = os_sim::node()
+        .service("slow", "Slow")
+        .slow(Duration::from_secs(5))
+        .build();
+    let open = |access| {
+        sim.process()
+            .open_service(&U16String::from_str("slow"), access)
+            .unwrap()
+    };
     open(ServiceAccess::Start).start().unwrap();
     assert_eq!(state(&sim, "slow"), 2);
-    node_on(&sim).run(&StopService { name: name("slow"), force: false }).unwrap();
+    node_on(&sim)
+        .run(&StopService {
+            name: name("slow"),
+            force: false,
+        })
+        .unwrap();
     assert_eq!(state(&sim, "slow"), 1);
-    node_on(&sim).run(&StartService { name: name("slow") }).unwrap();
+    node_on(&sim)
+        .run(&StartService { name: name("slow") })
+        .unwrap();
     open(ServiceAccess::Stop).stop().unwrap();
     assert_eq!(state(&sim, "slow"), 3);
     let (node, trace) = traced(&sim, NoProbe);
-    node.run(&StopService { name: name("slow"), force: false }).unwrap();
+    node.run(&StopService {
+        name: name("slow"),
+        force: false,
+    })
+    .unwrap();
     assert_eq!(state(&sim, "slow"), 1);
-    assert_eq!(trace.counts().of("service stop"), 1, "the service is stopping already");
+    assert_eq!(
+        trace.counts().of("service stop"),
+        1,
+        "the service is stopping already"
+    );
 }
 
 #[test]
 fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() {
-    for code in [OsError::SERVICE_CANNOT_ACCEPT_CTRL, OsError::SERVICE_NOT_ACTIVE] {
+    for code in [
+        OsError::SERVICE_CANNOT_ACCEPT_CTRL,
+        OsError::SERVICE_NOT_ACTIVE,
+    ] {
         let sim = os_sim::node().service("a", "A").running().build();
-        let gone = Fault::at(0, When::After, FaultAction::Fail(code)).among(|call| call.primitive == "service stop");
+        let gone = Fault::at(0, When::After, FaultAction::Fail(code))
+            .among(|call| call.primitive == "service stop");
         let before = sim.now();
-        probed(&sim, gone).run(&StopService { name: name("a"), force: false }).unwrap();
+        probed(&sim, gone)
+            .run(&StopService {
+                name: name("a"),
+                force: false,
+            })
+            .unwrap();
         assert_eq!((state(&sim, "a"), sim.now()), (1, before));
     }
 }
@@ -153,8 +255,18 @@ fn a_service_that_stops_by_itself_counts_as_stopped_whatever_windows_calls_it() 
 #[test]
 fn a_service_that_cannot_be_stopped_is_described_as_such() {
     let sim = os_sim::node().service("a", "A").running().build();
-    let node = probed(&sim, failing("service stop", OsError::INVALID_SERVICE_CONTROL));
-    let error = refused(&node, &StopService { name: name("a"), force: false }, Kind::FailedPrecondition);
+    let node = probed(
+        &sim,
+        failing("service stop", OsError::INVALID_SERVICE_CONTROL),
+    );
+    let error = refused(
+        &node,
+        &StopService {
+            name: name("a"),
+            force: false,
+        },
+        Kind::FailedPrecondition,
+    );
     let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the stop control";
     assert!(error.to_string().starts_with(reason), "{error}");
 }
@@ -164,20 +276,42 @@ fn contract_30_a_start_waits_for_that_of_another_service() {
     let slow = |node: os_sim::Builder| node.slow(Duration::from_secs(10));
     let sim = slow(slow(os_sim::node().service("a", "A")).service("b", "B")).build();
     let os = sim.process();
-    os.open_service(&U16String::from_str("a"), ServiceAccess::Start).unwrap().start().unwrap();
-    node_on(&sim).run(&StartService { name: name("b") }).unwrap();
+    os.open_service(&U16String::from_str("a"), ServiceAccess::Start)
+        .unwrap()
+        .start()
+        .unwrap();
+    node_on(&sim)
+        .run(&StartService { name: name("b") })
+        .unwrap();
     assert_eq!((state(&sim, "a"), state(&sim, "b")), (4, 4));
     assert!(sim.now().0 >= Duration::from_secs(20), "{:?}", sim.now());
 }
 
 #[test]
 fn the_error_names_the_dependent_that_could_not_be_stopped() {
-    let sim = os_sim::node().service("base", "Base").running().service("top", "Top").depends_on("base").running();
+    let sim = os_sim::node()
+        .service("base", "Base")
+        .running()
+        .service("top", "Top")
+        .depends_on("base")
+        .running();
     let sim = sim.build();
-    let refusing = failing_on("service stop", |object| object == "top", OsError::ACCESS_DENIED);
-    let stop = StopService { name: name("base"), force: true };
+    let refusing = failing_on(
+        "service stop",
+        |object| object == "top",
+        OsError::ACCESS_DENIED,
+    );
+    let stop = StopService {
+        name: name("base"),
+        force: true,
+    };
     let error = refused(&probed(&sim, refusing), &stop, Kind::PermissionDenied);
-    assert!(error.to_string().contains("the dependent service top could not be stopped"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the dependent service top could not be stopped"),
+        "{error}"
+    );
     assert_eq!(state(&sim, "base"), 4);
 }
 

@@ -1,14 +1,15 @@
 //! Tests of the operations on volumes.
 
 use crate::setup::{
-    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, mount, mounted_at, node_on, ntfs, path,
-    probed, refused, resize, unmount, volume_on, volumes_of,
+    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, mount, mounted_at,
+    node_on, ntfs, path, probed, refused, resize, unmount, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId, GetVolumeStats,
-    HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node, VolumeId, WriteVolumeCache,
+    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
+    GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
+    VolumeId, WriteVolumeCache,
 };
 
 fn unknown_volume() -> VolumeId {
@@ -20,7 +21,10 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
     let sim = ntfs()
         .mounted(MOUNT)
         .dir(r"C:\var\lib\kubelet\plugins\plain")
-        .symlink(r"C:\var\lib\kubelet\pods\l", r"C:\var\lib\kubelet\plugins\plain")
+        .symlink(
+            r"C:\var\lib\kubelet\pods\l",
+            r"C:\var\lib\kubelet\plugins\plain",
+        )
         .symlink(r"C:\var\lib\kubelet\pods\d", r"C:\missing-target")
         .build();
     let node = node_on(&sim);
@@ -34,7 +38,10 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         MOUNT,
     ] {
         let error = refused(&node, &mounted_at(unmounted), Kind::NotFound);
-        assert!(error.to_string().contains("because it does not exist"), "{error}");
+        assert!(
+            error.to_string().contains("because it does not exist"),
+            "{error}"
+        );
     }
 }
 
@@ -60,32 +67,88 @@ fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
     let volumes = node.run(&volumes_of(2)).unwrap();
     assert!(volumes[0].to_string().ends_with(r"}\"));
     let data = sim.disk(2).unwrap().partitions.last().unwrap().number;
-    assert_eq!(node.run(&ListVolumesOnDisk { disk: DiskNumber(2), partition: data }).unwrap(), volumes);
-    refused(&node, &ListVolumesOnDisk { disk: DiskNumber(2), partition: 9 }, Kind::NotFound);
+    assert_eq!(
+        node.run(&ListVolumesOnDisk {
+            disk: DiskNumber(2),
+            partition: data
+        })
+        .unwrap(),
+        volumes
+    );
+    refused(
+        &node,
+        &ListVolumesOnDisk {
+            disk: DiskNumber(2),
+            partition: 9,
+        },
+        Kind::NotFound,
+    );
 }
 
 #[test]
 fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
-    let sim = os_sim::node().disk(GIB).superfloppy().formatted("NTFS").build();
+    let sim = os_sim::node()
+        .disk(GIB)
+        .superfloppy()
+        .formatted("NTFS")
+        .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
-    assert_eq!(node.run(&ListVolumesOnDisk { disk: ONE, partition: 1 }).unwrap(), [volume]);
-    refused(&node, &ListVolumesOnDisk { disk: ONE, partition: 2 }, Kind::NotFound);
+    assert_eq!(
+        node.run(&ListVolumesOnDisk {
+            disk: ONE,
+            partition: 1
+        })
+        .unwrap(),
+        [volume]
+    );
+    refused(
+        &node,
+        &ListVolumesOnDisk {
+            disk: ONE,
+            partition: 2,
+        },
+        Kind::NotFound,
+    );
 }
 
 #[test]
 fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_error() {
     for (name, sim, expected) in [
-        ("raw", os_sim::node().disk(GIB).partitioned().build(), Some(false)),
+        (
+            "raw",
+            os_sim::node().disk(GIB).partitioned().build(),
+            Some(false),
+        ),
         ("NTFS", ntfs().build(), Some(true)),
-        ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(true)),
-        ("FAT32", os_sim::node().disk(GIB).partitioned().formatted("FAT32").build(), Some(true)),
+        (
+            "ReFS",
+            os_sim::node()
+                .disk(GIB)
+                .partitioned()
+                .formatted("ReFS")
+                .build(),
+            Some(true),
+        ),
+        (
+            "FAT32",
+            os_sim::node()
+                .disk(GIB)
+                .partitioned()
+                .formatted("FAT32")
+                .build(),
+            Some(true),
+        ),
         ("locked", ntfs().bitlocker_locked().build(), None),
         ("unreadable", ntfs().unreadable().build(), None),
     ] {
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
-        assert_eq!(node.run(&IsVolumeFormatted { volume }).ok(), expected, "{name}");
+        assert_eq!(
+            node.run(&IsVolumeFormatted { volume }).ok(),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -93,9 +156,25 @@ fn contract_22_any_file_system_counts_as_formatted_and_an_unknown_state_is_an_er
 fn contract_22_a_formatted_volume_is_never_formatted_again() {
     for (name, sim, kind) in [
         ("NTFS", ntfs().build(), None),
-        ("ReFS", os_sim::node().disk(GIB).partitioned().formatted("ReFS").build(), Some(Kind::FailedPrecondition)),
-        ("locked", ntfs().bitlocker_locked().build(), Some(Kind::FailedPrecondition)),
-        ("unreadable", ntfs().unreadable().build(), Some(Kind::FailedPrecondition)),
+        (
+            "ReFS",
+            os_sim::node()
+                .disk(GIB)
+                .partitioned()
+                .formatted("ReFS")
+                .build(),
+            Some(Kind::FailedPrecondition),
+        ),
+        (
+            "locked",
+            ntfs().bitlocker_locked().build(),
+            Some(Kind::FailedPrecondition),
+        ),
+        (
+            "unreadable",
+            ntfs().unreadable().build(),
+            Some(Kind::FailedPrecondition),
+        ),
     ] {
         let node = node_on(&sim);
         let (volume, before) = (volume_on(&node, 1), sim.snapshot());
@@ -136,11 +215,20 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
     }
     let before = sim.snapshot();
     refused(&node, &mount(two, MOUNT), Kind::FailedPrecondition);
-    refused(&node, &mount(two, r"\plugins\full"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &mount(two, r"\plugins\full"),
+        Kind::FailedPrecondition,
+    );
     refused(&node, &mount(two, r"\plugins\l"), Kind::FailedPrecondition);
     for missing in [r"\plugins\missing", r"\nowhere\missing"] {
         let error = refused(&node, &mount(two, missing), Kind::NotFound).to_string();
-        assert!(error.contains(&format!(r"the directory C:\var\lib\kubelet{missing} does not exist (")), "{error}");
+        assert!(
+            error.contains(&format!(
+                r"the directory C:\var\lib\kubelet{missing} does not exist ("
+            )),
+            "{error}"
+        );
     }
     refused(&node, &mount(unknown_volume(), MOUNT), Kind::NotFound);
     refused(&node, &mount(two, r"C:\Windows"), Kind::PermissionDenied);
@@ -150,7 +238,12 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
 
 #[test]
 fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
-    let sim = ntfs().mounted(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs()
+        .mounted(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let node = node_on(&sim);
     sim.unplug_disk(1);
     let volume = volume_on(&node, 2);
@@ -160,13 +253,23 @@ fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
 
 #[test]
 fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not_mounted() {
-    let sim = ntfs().mounted(MOUNT).disk(GIB).partitioned().formatted("NTFS").build();
+    let sim = ntfs()
+        .mounted(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
     let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
     refused(&node, &unmount(two, MOUNT), Kind::FailedPrecondition);
     node.run(&unmount(one, MOUNT)).unwrap();
     assert!(sim.external().exists(MOUNT));
-    assert_eq!(node.run(&GetDiskNumberFromVolumeId { volume: one }).unwrap(), ONE, "it needs no path");
+    assert_eq!(
+        node.run(&GetDiskNumberFromVolumeId { volume: one })
+            .unwrap(),
+        ONE,
+        "it needs no path"
+    );
     refused(&node, &unmount(one, MOUNT), Kind::FailedPrecondition);
     refused(&node, &unmount(one, r"\missing"), Kind::NotFound);
     sim.invariants().unwrap();
@@ -174,8 +277,13 @@ fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not
 
 #[test]
 fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
-    let sim = ntfs().mounted(MOUNT).symlink(r"C:\var\lib\kubelet\pods\a", MOUNT).build();
-    sim.external().mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep").unwrap();
+    let sim = ntfs()
+        .mounted(MOUNT)
+        .symlink(r"C:\var\lib\kubelet\pods\a", MOUNT)
+        .build();
+    sim.external()
+        .mkdir_all(r"C:\var\lib\kubelet\plugins\v\nested\deep")
+        .unwrap();
     let node = node_on(&sim);
     let (system, volume) = (volume_on(&node, 0), volume_on(&node, 1));
     let closest = |text: &str| closest(text);
@@ -247,12 +355,17 @@ fn every_operation_reports_an_unknown_volume_as_not_found() {
 #[test]
 fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
     let sim = os_sim::node().disk(GIB).build();
-    let config = storage_ops::Config::default().with(|c| c.timeouts.format = std::time::Duration::from_millis(100));
+    let config = storage_ops::Config::default()
+        .with(|c| c.timeouts.format = std::time::Duration::from_millis(100));
     let node = storage_ops::Node::new(sim.process(), config);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
     refused(&node, &FormatVolume::new(volume), Kind::StillRunning);
-    assert_eq!(node.locked_objects(), 1, "the storage provider is still formatting");
+    assert_eq!(
+        node.locked_objects(),
+        1,
+        "the storage provider is still formatting"
+    );
     sim.advance(std::time::Duration::from_secs(10));
     assert_eq!(node.locked_objects(), 0);
     node.run(&FormatVolume::new(volume)).unwrap();
@@ -262,10 +375,19 @@ fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
 #[test]
 fn contract_22_a_volume_with_a_foreign_signature_is_not_reported_as_unformatted() {
     for name in ["NTFS", "ReFS", "ext4", "XFS", "LUKS", "btrfs"] {
-        let sim = os_sim::node().disk(GIB).partitioned().formatted(name).unmountable().build();
+        let sim = os_sim::node()
+            .disk(GIB)
+            .partitioned()
+            .formatted(name)
+            .unmountable()
+            .build();
         let (node, before) = (node_on(&sim), sim.snapshot());
         let volume = volume_on(&node, 1);
-        refused(&node, &IsVolumeFormatted { volume }, Kind::FailedPrecondition);
+        refused(
+            &node,
+            &IsVolumeFormatted { volume },
+            Kind::FailedPrecondition,
+        );
         refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "{name}");
     }
@@ -295,16 +417,30 @@ fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
 fn contract_19_no_other_volume_is_returned_as_the_first() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let unreadable = failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE);
-    let error = refused(&probed(&sim, unreadable), &volumes_of(1), Kind::FailedPrecondition);
-    assert!(error.to_string().contains("first data partition"), "{error}");
+    let error = refused(
+        &probed(&sim, unreadable),
+        &volumes_of(1),
+        Kind::FailedPrecondition,
+    );
+    assert!(
+        error.to_string().contains("first data partition"),
+        "{error}"
+    );
 }
 
 #[test]
 fn every_code_for_a_removed_disk_means_not_found() {
-    for code in [OsError::NO_SUCH_DEVICE, OsError::DEV_NOT_EXIST, OsError::DEVICE_NOT_CONNECTED] {
+    for code in [
+        OsError::NO_SUCH_DEVICE,
+        OsError::DEV_NOT_EXIST,
+        OsError::DEVICE_NOT_CONNECTED,
+    ] {
         let sim = ntfs().mounted(MOUNT).build();
         let volume = volume_on(&node_on(&sim), 1);
-        let node = probed(&sim, failing_on("open", |object| object.starts_with(r"\??\Volume"), code));
+        let node = probed(
+            &sim,
+            failing_on("open", |object| object.starts_with(r"\??\Volume"), code),
+        );
         assert!(!node.run(&is_link(MOUNT)).unwrap());
         refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
         refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
@@ -316,21 +452,40 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     let working = r"C:\data\working";
     let sim = ntfs().mounted(r"C:\data").dir(working).dir(MOUNT).build();
     let working_dirs = vec![HostPath::parse(working).unwrap()];
-    let node = Node::new(sim.process(), Config::default().with(|c| c.working_dirs = working_dirs));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.working_dirs = working_dirs),
+    );
     let before = sim.snapshot();
     for used in [r"C:\Windows", r"C:\data\working"] {
         let target = HostPath::parse(used).unwrap();
-        let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+        let volume = node
+            .run(&GetClosestVolumeIdFromTargetPath { target })
+            .unwrap();
         let error = refused(&node, &mount(volume, r"\plugins\v"), Kind::PermissionDenied);
-        assert!(error.to_string().ends_with("the volume is used by the node itself"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("the volume is used by the node itself"),
+            "{error}"
+        );
     }
     assert_eq!(sim.snapshot(), before);
 
     // The volume of Windows is refused even if no working directory is on it.
     let kubelet_dir = path(r"D:\kubelet");
-    let node = Node::new(sim.process(), Config::default().with(|c| c.kubelet_dir = kubelet_dir));
+    let node = Node::new(
+        sim.process(),
+        Config::default().with(|c| c.kubelet_dir = kubelet_dir),
+    );
     let target = path(r"C:\Windows");
-    let volume = node.run(&GetClosestVolumeIdFromTargetPath { target }).unwrap();
+    let volume = node
+        .run(&GetClosestVolumeIdFromTargetPath { target })
+        .unwrap();
     let target = path(r"D:\kubelet\v");
-    refused(&node, &MountVolume { volume, target }, Kind::PermissionDenied);
+    refused(
+        &node,
+        &MountVolume { volume, target },
+        Kind::PermissionDenied,
+    );
 }

@@ -23,19 +23,27 @@ fn mkdir_fails_if_a_component_cannot_be_opened() {
         let error = refused(&node, &mkdir(r"\pods\p\q"), kind);
         assert_eq!(error.code(), Some(code), "{name}");
         let records = trace.take();
-        assert!(records.len() > 1 && records.iter().all(|record| !record.call.mutates), "{name}: {records:?}");
+        assert!(
+            records.len() > 1 && records.iter().all(|record| !record.call.mutates),
+            "{name}: {records:?}"
+        );
     }
 }
 
 #[test]
 fn nothing_exists_or_is_created_below_a_file() {
-    let sim = os_sim::node().file(r"C:\var\lib\kubelet\pods\f", "data").build();
+    let sim = os_sim::node()
+        .file(r"C:\var\lib\kubelet\pods\f", "data")
+        .build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     for below in [r"\pods\f\x", r"\pods\f\x\y"] {
         assert!(!node.run(&exists(below)).unwrap());
         let error = refused(&node, &mkdir(below), Kind::NotFound);
         assert_eq!(error.code(), Some(OsError::PATH_NOT_FOUND));
-        assert!(error.to_string().contains("f is not a directory"), "{error}");
+        assert!(
+            error.to_string().contains("f is not a directory"),
+            "{error}"
+        );
     }
     refused(&node, &mkdir(r"\pods\f"), Kind::AlreadyExists);
     assert_eq!(sim.snapshot(), before);

@@ -56,9 +56,14 @@ pub async fn connect(address: &Address) -> io::Result<ClientStream> {
     UnixStream::connect(address.path()).await
 }
 
-fn open(address: &Address, check: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<UnixEndpoint> {
+fn open(
+    address: &Address,
+    check: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<UnixEndpoint> {
     let opened = try_open(address, check);
-    opened.map_err(|error| io::Error::new(error.kind(), format!("cannot listen at {address}: {error}")))
+    opened.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen at {address}: {error}"))
+    })
 }
 
 /// Refuses a directory that other users can enter.
@@ -67,14 +72,24 @@ fn check_private(directory: &Path) -> io::Result<()> {
     if mode & NOT_OWNER == 0 {
         return Ok(());
     }
-    let what = format!("other users can open {} (mode {:o}); set its mode to 700", directory.display(), mode & 0o7777);
+    let what = format!(
+        "other users can open {} (mode {:o}); set its mode to 700",
+        directory.display(),
+        mode & 0o7777
+    );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-fn try_open(address: &Address, check: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<UnixEndpoint> {
+fn try_open(
+    address: &Address,
+    check: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<UnixEndpoint> {
     let directory = socket_directory(address)?;
     let path = address.path();
-    DirBuilder::new().recursive(true).mode(OWNER_ONLY_DIRECTORY).create(directory)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(OWNER_ONLY_DIRECTORY)
+        .create(directory)?;
     check(directory)?;
 
     let lock = File::open(directory)?;
@@ -83,7 +98,12 @@ fn try_open(address: &Address, check: impl FnOnce(&Path) -> io::Result<()>) -> i
     let listener = UnixListener::bind(&path)?;
     let file = FileId::of(&path)?;
     fs::set_permissions(&path, Permissions::from_mode(OWNER_ONLY_FILE))?;
-    Ok(UnixEndpoint { listener, address: address.clone(), path, file })
+    Ok(UnixEndpoint {
+        listener,
+        address: address.clone(),
+        path,
+        file,
+    })
 }
 
 fn socket_directory(address: &Address) -> io::Result<&Path> {
@@ -103,7 +123,10 @@ fn clear_stale(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(file) if !file.file_type().is_socket() => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket; remove it"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "the file exists and is not a socket; remove it",
+            ));
         }
         Ok(_) => {}
     }
@@ -112,7 +135,10 @@ fn clear_stale(path: &Path) -> io::Result<()> {
     match UnixDatagram::unbound()?.connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
-        _ => Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon is listening there")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another daemon is listening there",
+        )),
     }
 }
 
@@ -147,7 +173,10 @@ struct FileId {
 
 impl FileId {
     fn of(path: &Path) -> io::Result<Self> {
-        fs::symlink_metadata(path).map(|file| Self { device: file.dev(), inode: file.ino() })
+        fs::symlink_metadata(path).map(|file| Self {
+            device: file.dev(),
+            inode: file.ino(),
+        })
     }
 }
 
@@ -174,8 +203,13 @@ mod tests {
 
     /// Leaves a stale socket file, as a killed daemon does.
     fn leave_stale_file(address: &Address) {
-        let Location::Directory(directory) = address.location() else { panic!("{address} is not a socket") };
-        DirBuilder::new().mode(OWNER_ONLY_DIRECTORY).create(directory).unwrap();
+        let Location::Directory(directory) = address.location() else {
+            panic!("{address} is not a socket")
+        };
+        DirBuilder::new()
+            .mode(OWNER_ONLY_DIRECTORY)
+            .create(directory)
+            .unwrap();
         drop(std::os::unix::net::UnixListener::bind(address.path()).unwrap());
         assert!(address.path().exists());
     }
@@ -209,7 +243,12 @@ mod tests {
         fs::set_permissions(&sockets, Permissions::from_mode(0o755)).unwrap();
         let error = bind(&directory.address()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        assert!(error.to_string().contains("(mode 755); set its mode to 700"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("(mode 755); set its mode to 700"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -226,7 +265,10 @@ mod tests {
         let mut first = bind(&directory.address()).unwrap();
         let error = bind(&directory.address()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        assert!(error.to_string().contains(&directory.address().to_string()), "{error}");
+        assert!(
+            error.to_string().contains(&directory.address().to_string()),
+            "{error}"
+        );
         let mut client = connect(&directory.address()).await.unwrap();
         client.write_all(b"!").await.unwrap();
         assert_eq!(
@@ -242,8 +284,14 @@ mod tests {
         leave_stale_file(&directory.address());
         fs::remove_file(directory.address().path()).unwrap();
         fs::write(directory.address().path(), "precious").unwrap();
-        assert_eq!(bind(&directory.address()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_to_string(directory.address().path()).unwrap(), "precious");
+        assert_eq!(
+            bind(&directory.address()).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            fs::read_to_string(directory.address().path()).unwrap(),
+            "precious"
+        );
     }
 
     #[tokio::test]
@@ -261,13 +309,19 @@ mod tests {
         let mut second = bind(&directory.address()).unwrap();
         drop(first);
         let _client = connect(&directory.address()).await.unwrap();
-        timeout(Duration::from_secs(10), second.accept()).await.unwrap().unwrap();
+        timeout(Duration::from_secs(10), second.accept())
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     #[tokio::test]
     async fn a_named_pipe_cannot_be_opened_on_unix() {
         let pipe = Location::NamedPipes.address("csi-proxy-disk-v1");
         assert_eq!(bind(&pipe).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        assert_eq!(connect(&pipe).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(
+            connect(&pipe).await.unwrap_err().kind(),
+            io::ErrorKind::Unsupported
+        );
     }
 }

@@ -25,11 +25,19 @@ const SECURITY_ANONYMOUS: u32 = 0;
 /// Errors: `NotFound` if no process serves the pipe.
 pub async fn connect(address: &Address) -> io::Result<ClientStream> {
     if *address.location() != Location::NamedPipes {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, format!("{address} is not a named pipe")));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("{address} is not a named pipe"),
+        ));
     }
     loop {
-        match ClientOptions::new().security_qos_flags(SECURITY_ANONYMOUS).open(address.path()) {
-            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => sleep(BUSY_BACKOFF).await,
+        match ClientOptions::new()
+            .security_qos_flags(SECURITY_ANONYMOUS)
+            .open(address.path())
+        {
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => {
+                sleep(BUSY_BACKOFF).await
+            }
             opened => return opened,
         }
     }
@@ -75,12 +83,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_pipe_that_no_process_serves_is_not_found() {
-        assert_eq!(connect(&pipe("csi-proxy-none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            connect(&pipe("csi-proxy-none")).await.unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 
     #[tokio::test]
     async fn a_socket_is_not_supported_on_windows() {
         let socket = Location::Directory("C:/run".into()).address("csi-proxy-disk-v1");
-        assert_eq!(connect(&socket).await.unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(
+            connect(&socket).await.unwrap_err().kind(),
+            io::ErrorKind::Unsupported
+        );
     }
 }

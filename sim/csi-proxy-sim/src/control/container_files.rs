@@ -3,10 +3,11 @@
 use std::fmt::Display;
 
 use crate::control_api::{
-    ContainerFiles, FileEntry, FileKind, ListDirectoryRequest, ListDirectoryResponse, MakeDirectoryRequest,
-    MakeDirectoryResponse, MakeSymlinkRequest, MakeSymlinkResponse, ReadFileRequest, ReadFileResponse, ReadLinkRequest,
-    ReadLinkResponse, RemoveRequest, RemoveResponse, RenameRequest, RenameResponse, StatRequest, StatResponse,
-    WriteFileRequest, WriteFileResponse,
+    ContainerFiles, FileEntry, FileKind, ListDirectoryRequest, ListDirectoryResponse,
+    MakeDirectoryRequest, MakeDirectoryResponse, MakeSymlinkRequest, MakeSymlinkResponse,
+    ReadFileRequest, ReadFileResponse, ReadLinkRequest, ReadLinkResponse, RemoveRequest,
+    RemoveResponse, RenameRequest, RenameResponse, StatRequest, StatResponse, WriteFileRequest,
+    WriteFileResponse,
 };
 use os::{OsError, OsResult};
 use os_sim::{FileView, Sim};
@@ -29,13 +30,23 @@ impl Files {
             os_sim::FileKind::Reparse(_) => (FileKind::Other, 0),
         };
         let is_link = matches!(kind, FileKind::Symlink | FileKind::MountPoint);
-        let target = if is_link { self.0.external().read_link(path)? } else { String::new() };
-        Ok(FileEntry { name: view.path, kind: kind.into(), size: size.try_into().unwrap_or(u64::MAX), target })
+        let target = if is_link {
+            self.0.external().read_link(path)?
+        } else {
+            String::new()
+        };
+        Ok(FileEntry {
+            name: view.path,
+            kind: kind.into(),
+            size: size.try_into().unwrap_or(u64::MAX),
+            target,
+        })
     }
 
     fn list(&self, directory: &str) -> OsResult<Vec<FileEntry>> {
         let views = self.0.entries(directory)?.into_iter();
-        let path = |view: &FileView| format!(r"{}\{}", directory.trim_end_matches(['\\', '/']), view.path);
+        let path =
+            |view: &FileView| format!(r"{}\{}", directory.trim_end_matches(['\\', '/']), view.path);
         views.map(|view| self.entry(&path(&view), view)).collect()
     }
 
@@ -47,9 +58,15 @@ impl Files {
 
 #[tonic::async_trait]
 impl ContainerFiles for Files {
-    async fn make_directory(&self, request: Request<MakeDirectoryRequest>) -> Answer<MakeDirectoryResponse> {
+    async fn make_directory(
+        &self,
+        request: Request<MakeDirectoryRequest>,
+    ) -> Answer<MakeDirectoryResponse> {
         let path = path(request.into_inner().path)?;
-        self.0.external().mkdir_all(&path).map_err(|error| cannot(format!("make the directory {path}"), error))?;
+        self.0
+            .external()
+            .mkdir_all(&path)
+            .map_err(|error| cannot(format!("make the directory {path}"), error))?;
         Ok(Response::new(MakeDirectoryResponse {}))
     }
 
@@ -63,23 +80,43 @@ impl ContainerFiles for Files {
 
     async fn read_file(&self, request: Request<ReadFileRequest>) -> Answer<ReadFileResponse> {
         let path = path(request.into_inner().path)?;
-        let data = self.0.external().read(&path).map_err(|error| cannot(format!("read the file {path}"), error))?;
+        let data = self
+            .0
+            .external()
+            .read(&path)
+            .map_err(|error| cannot(format!("read the file {path}"), error))?;
         Ok(Response::new(ReadFileResponse { data }))
     }
 
-    async fn list_directory(&self, request: Request<ListDirectoryRequest>) -> Answer<ListDirectoryResponse> {
+    async fn list_directory(
+        &self,
+        request: Request<ListDirectoryRequest>,
+    ) -> Answer<ListDirectoryResponse> {
         let path = path(request.into_inner().path)?;
-        let entries = self.list(&path).map_err(|error| cannot(format!("list the directory {path}"), error))?;
+        let entries = self
+            .list(&path)
+            .map_err(|error| cannot(format!("list the directory {path}"), error))?;
         Ok(Response::new(ListDirectoryResponse { entries }))
     }
 
     async fn stat(&self, request: Request<StatRequest>) -> Answer<StatResponse> {
-        let StatRequest { path: requested, follow } = request.into_inner();
+        let StatRequest {
+            path: requested,
+            follow,
+        } = request.into_inner();
         let path = path(requested)?;
-        let entry = self.stat(&path, follow).map_err(|error| cannot(format!("describe {path}"), error));
+        let entry = self
+            .stat(&path, follow)
+            .map_err(|error| cannot(format!("describe {path}"), error));
         Ok(Response::new(match entry {
-            Ok(entry) => StatResponse { exists: true, entry: Some(entry) },
-            Err(status) if status.code() == Code::NotFound => StatResponse { exists: false, entry: None },
+            Ok(entry) => StatResponse {
+                exists: true,
+                entry: Some(entry),
+            },
+            Err(status) if status.code() == Code::NotFound => StatResponse {
+                exists: false,
+                entry: None,
+            },
             Err(status) => return Err(status),
         }))
     }
@@ -91,7 +128,10 @@ impl ContainerFiles for Files {
         Ok(Response::new(ReadLinkResponse { target }))
     }
 
-    async fn make_symlink(&self, request: Request<MakeSymlinkRequest>) -> Answer<MakeSymlinkResponse> {
+    async fn make_symlink(
+        &self,
+        request: Request<MakeSymlinkRequest>,
+    ) -> Answer<MakeSymlinkResponse> {
         let request = request.into_inner();
         let (path, target) = (path(request.path)?, request.target);
         let made = self.0.external().symlink(&path, &target);
@@ -111,7 +151,11 @@ impl ContainerFiles for Files {
         let request = request.into_inner();
         let path = path(request.path)?;
         let files = self.0.external();
-        let removed = if request.recursive { files.remove_all(&path) } else { files.remove(&path) };
+        let removed = if request.recursive {
+            files.remove_all(&path)
+        } else {
+            files.remove(&path)
+        };
         removed.map_err(|error| cannot(format!("remove {path}"), error))?;
         Ok(Response::new(RemoveResponse {}))
     }
@@ -119,15 +163,20 @@ impl ContainerFiles for Files {
 
 /// Returns the path of a request, which must not be empty: an empty one would stand for `C:\`.
 fn path(path: String) -> Result<String, Status> {
-    if path.is_empty() { Err(Status::invalid_argument("the path is missing")) } else { Ok(path) }
+    if path.is_empty() {
+        Err(Status::invalid_argument("the path is missing"))
+    } else {
+        Ok(path)
+    }
 }
 
 /// Returns the status of an operation that failed with `error`, such as "read C:\file".
 fn cannot(what: impl Display, error: OsError) -> Status {
     let code = match error {
-        OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND | OsError::BAD_NETPATH | OsError::BAD_NET_NAME => {
-            Code::NotFound
-        }
+        OsError::FILE_NOT_FOUND
+        | OsError::PATH_NOT_FOUND
+        | OsError::BAD_NETPATH
+        | OsError::BAD_NET_NAME => Code::NotFound,
         OsError::ALREADY_EXISTS => Code::AlreadyExists,
         OsError::INVALID_NAME => Code::InvalidArgument,
         _ => Code::FailedPrecondition,

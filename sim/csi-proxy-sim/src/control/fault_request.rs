@@ -19,7 +19,10 @@ const SECOND_WORDS: [(&str, &[&str]); 4] = [
     ("query", &["Basic", "AttributeTag", "Id"]),
     ("set", &["Basic", "Disposition", "DispositionEx"]),
     ("query_fs", &["Attribute", "FullSize"]),
-    ("service", &["config", "state", "start", "stop", "active_dependents"]),
+    (
+        "service",
+        &["config", "state", "start", "stop", "active_dependents"],
+    ),
 ];
 
 /// Returns the fault that is requested, for the daemon on `sim`. What happens to an RPC is in the
@@ -30,8 +33,16 @@ pub(super) fn fault(request: &control_api::Fault, sim: &Sim) -> Result<Fault, St
         return Err(Status::not_found(format!("no disk has the number {disk}")));
     }
     let action = action(request).map_err(Status::invalid_argument)?;
-    let when = if request.after { When::After } else { When::Before };
-    let count = if request.count == 0 { u64::MAX } else { request.count };
+    let when = if request.after {
+        When::After
+    } else {
+        When::Before
+    };
+    let count = if request.count == 0 {
+        u64::MAX
+    } else {
+        request.count
+    };
     Ok(Fault::some(request.skip, count, when, action).among(condition(request, sim)))
 }
 
@@ -39,10 +50,16 @@ fn action(request: &control_api::Fault) -> Result<FaultAction, &'static str> {
     let is_of_rpc = !request.rpc.is_empty();
     Ok(match request.action {
         None => {
-            return Err("what happens to the calls is missing: a code, a status, a delay, a cut, a hold or a crash");
+            return Err(
+                "what happens to the calls is missing: a code, a status, a delay, a cut, a hold or a crash",
+            );
         }
-        Some(Action::Code(_)) if is_of_rpc => return Err("an RPC fails with a status; codes are for primitives"),
-        Some(Action::Status(_) | Action::Cut(_)) if !is_of_rpc => return Err("a status or a cut needs an RPC"),
+        Some(Action::Code(_)) if is_of_rpc => {
+            return Err("an RPC fails with a status; codes are for primitives");
+        }
+        Some(Action::Status(_) | Action::Cut(_)) if !is_of_rpc => {
+            return Err("a status or a cut needs an RPC");
+        }
         Some(Action::Code(0)) => return Err("0 is the code of success: give that of an error"),
         Some(Action::Status(RpcStatus { code, .. })) if !(1..=16).contains(&code) => {
             return Err("the codes of gRPC that are errors are 1 to 16");
@@ -62,17 +79,28 @@ fn action(request: &control_api::Fault) -> Result<FaultAction, &'static str> {
     })
 }
 
-fn condition(request: &control_api::Fault, sim: &Sim) -> impl Fn(&Call) -> bool + Send + Sync + 'static {
-    let (rpc, primitive, object) = (request.rpc.clone(), request.primitive.clone(), request.object.to_lowercase());
+fn condition(
+    request: &control_api::Fault,
+    sim: &Sim,
+) -> impl Fn(&Call) -> bool + Send + Sync + 'static {
+    let (rpc, primitive, object) = (
+        request.rpc.clone(),
+        request.primitive.clone(),
+        request.object.to_lowercase(),
+    );
     let (disk, sim) = (request.disk_number, sim.clone());
     let (probability, seed, number) = (request.probability, request.seed, AtomicU64::new(0));
     move |call| {
-        let is_named =
-            if rpc.is_empty() { matches(&primitive, &call.primitive) } else { is_rpc(&rpc, &call.primitive) };
+        let is_named = if rpc.is_empty() {
+            matches(&primitive, &call.primitive)
+        } else {
+            is_rpc(&rpc, &call.primitive)
+        };
         is_named
             && call.object.to_lowercase().contains(&object)
             && disk.is_none_or(|disk| sim.is_on_disk(&call.object, disk))
-            && (probability == 0.0 || random(seed, number.fetch_add(1, Ordering::Relaxed)) < probability)
+            && (probability == 0.0
+                || random(seed, number.fetch_add(1, Ordering::Relaxed)) < probability)
     }
 }
 
@@ -80,7 +108,9 @@ fn condition(request: &control_api::Fault, sim: &Sim) -> impl Fn(&Call) -> bool 
 /// without it.
 fn is_rpc(pattern: &str, name: &str) -> bool {
     let mut words = name.split('/');
-    let short = [words.next(), words.nth(1)].map(Option::unwrap_or_default).join("/");
+    let short = [words.next(), words.nth(1)]
+        .map(Option::unwrap_or_default)
+        .join("/");
     matches(pattern, name) || matches(pattern, &short)
 }
 
@@ -94,13 +124,22 @@ fn random(seed: u64, index: u64) -> f64 {
 
 fn has_disk(sim: &Sim, number: u32) -> bool {
     let attached = sim.disks().into_iter().chain(sim.undetected_disks());
-    attached.chain(sim.unplugged_disks().into_values()).any(|disk| disk.number == number)
+    attached
+        .chain(sim.unplugged_disks().into_values())
+        .any(|disk| disk.number == number)
 }
 
 /// Refuses a call that is never made: its fault would never happen, and a test would pass although
 /// nothing was tested.
 fn check_call(request: &control_api::Fault, sim: &Sim) -> Result<(), String> {
-    let control_api::Fault { rpc, primitive, object, disk_number, probability, .. } = request;
+    let control_api::Fault {
+        rpc,
+        primitive,
+        object,
+        disk_number,
+        probability,
+        ..
+    } = request;
     if !(0.0..=1.0).contains(probability) {
         return Err("the probability must be between 0 and 1".to_owned());
     }
@@ -112,10 +151,15 @@ fn check_call(request: &control_api::Fault, sim: &Sim) -> Result<(), String> {
                 "a fault of an RPC has neither a primitive nor a disk: give a part of the request as object".to_owned()
             );
         }
-        let names = GROUP_VERSIONS.iter().flat_map(|row| row.rpcs.iter().map(move |known| (row, known.name)));
-        let mut names = names.map(|(row, name)| format!("{}/{}/{name}", row.group.name(), row.version));
+        let names = GROUP_VERSIONS
+            .iter()
+            .flat_map(|row| row.rpcs.iter().map(move |known| (row, known.name)));
+        let mut names =
+            names.map(|(row, name)| format!("{}/{}/{name}", row.group.name(), row.version));
         if !names.any(|name| is_rpc(rpc, &name)) {
-            return Err(format!("no RPC is called {rpc:?}: write volume/MountVolume or volume/v1/MountVolume"));
+            return Err(format!(
+                "no RPC is called {rpc:?}: write volume/MountVolume or volume/v1/MountVolume"
+            ));
         }
     }
     let is_of_service = primitive.starts_with("service") || primitive == "open_service";
@@ -130,14 +174,21 @@ fn check_primitive(pattern: &str) -> Result<(), String> {
     let (first, second) = pattern.split_once(' ').unwrap_or((pattern, "*"));
     if !pattern.is_empty() && !PRIMITIVES.iter().any(|word| matches(first, word)) {
         let words = PRIMITIVES.join(", ");
-        return Err(format!("no primitive is called {pattern:?}: the first word must be one of {words}"));
+        return Err(format!(
+            "no primitive is called {pattern:?}: the first word must be one of {words}"
+        ));
     }
     if second == "*" {
         return Ok(());
     }
     let is_known = match first {
-        "control" => ControlCode::ALL.iter().any(|(name, _)| matches(second, name)),
-        "wmi" => second == "query" || os_sim::wmi_methods().any(|method| matches(second, &format!("call {method}"))),
+        "control" => ControlCode::ALL
+            .iter()
+            .any(|(name, _)| matches(second, name)),
+        "wmi" => {
+            second == "query"
+                || os_sim::wmi_methods().any(|method| matches(second, &format!("call {method}")))
+        }
         _ => {
             let words = SECOND_WORDS.iter().find(|(word, _)| *word == first);
             words.is_some_and(|(_, words)| words.iter().any(|word| matches(second, word)))
@@ -152,7 +203,14 @@ fn check_primitive(pattern: &str) -> Result<(), String> {
 pub(crate) fn status(requested: &RpcStatus) -> Status {
     let code = Code::from_i32(requested.code.try_into().unwrap_or_default());
     let default = || format!("csi-proxy-sim was told to fail with {code:?}");
-    Status::new(code, if requested.message.is_empty() { default() } else { requested.message.clone() })
+    Status::new(
+        code,
+        if requested.message.is_empty() {
+            default()
+        } else {
+            requested.message.clone()
+        },
+    )
 }
 
 #[cfg(test)]
@@ -177,8 +235,19 @@ mod tests {
         ] {
             assert_eq!(check_primitive(known), Ok(()), "{known}");
         }
-        for unknown in ["Open", "opne*", "format", "FormatVolume", "wmicall MSFT_Volume.Format"] {
-            assert!(check_primitive(unknown).expect_err(unknown).contains("open_child"), "{unknown}");
+        for unknown in [
+            "Open",
+            "opne*",
+            "format",
+            "FormatVolume",
+            "wmicall MSFT_Volume.Format",
+        ] {
+            assert!(
+                check_primitive(unknown)
+                    .expect_err(unknown)
+                    .contains("open_child"),
+                "{unknown}"
+            );
         }
         for unknown in [
             "wmi call MSFT_Volume.Formatt",
@@ -188,16 +257,31 @@ mod tests {
             "query Name",
             "open x",
         ] {
-            assert!(check_primitive(unknown).expect_err(unknown).contains("ctl primitives"), "{unknown}");
+            assert!(
+                check_primitive(unknown)
+                    .expect_err(unknown)
+                    .contains("ctl primitives"),
+                "{unknown}"
+            );
         }
     }
 
     #[test]
     fn an_rpc_is_named_with_its_version_or_without() {
-        for pattern in ["volume/MountVolume", "volume/v1/MountVolume", "volume/*", "*"] {
+        for pattern in [
+            "volume/MountVolume",
+            "volume/v1/MountVolume",
+            "volume/*",
+            "*",
+        ] {
             assert!(is_rpc(pattern, "volume/v1/MountVolume"), "{pattern}");
         }
-        for pattern in ["MountVolume", "volume/v2/MountVolume", "volume/Mount", "disk/*"] {
+        for pattern in [
+            "MountVolume",
+            "volume/v2/MountVolume",
+            "volume/Mount",
+            "disk/*",
+        ] {
             assert!(!is_rpc(pattern, "volume/v1/MountVolume"), "{pattern}");
         }
     }
@@ -205,7 +289,9 @@ mod tests {
     #[test]
     fn a_probability_is_kept_on_average_and_by_each_seed() {
         for seed in 0..10 {
-            let hits = (0..1000).filter(|index| random(seed, *index) < 0.25).count();
+            let hits = (0..1000)
+                .filter(|index| random(seed, *index) < 0.25)
+                .count();
             assert!((200..300).contains(&hits), "{hits}");
         }
     }

@@ -33,8 +33,19 @@ pub(crate) struct Wait<'a> {
 }
 
 impl Injected {
-    pub(super) fn new(request: control_api::Fault, fault: Fault, sim: Sim, ended_runs: Arc<AtomicU64>) -> Self {
-        Self { request, fault, sim, ended_runs, is_cleared: AtomicBool::new(false) }
+    pub(super) fn new(
+        request: control_api::Fault,
+        fault: Fault,
+        sim: Sim,
+        ended_runs: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            request,
+            fault,
+            sim,
+            ended_runs,
+            is_cleared: AtomicBool::new(false),
+        }
     }
 
     /// Releases the calls that wait, for good.
@@ -44,12 +55,18 @@ impl Injected {
 
     /// Begins a wait of this time on the clock of the node.
     pub(crate) fn wait(&self, span: Duration) -> Wait<'_> {
-        Wait { injected: self, until: self.sim.now() + span, ended_runs: self.ended_runs.load(Ordering::SeqCst) }
+        Wait {
+            injected: self,
+            until: self.sim.now() + span,
+            ended_runs: self.ended_runs.load(Ordering::SeqCst),
+        }
     }
 
     /// Lets a delayed call wait here, so that it can be released.
     fn delayed(&self, action: FaultAction) -> FaultAction {
-        let FaultAction::Delay(span) = action else { return action };
+        let FaultAction::Delay(span) = action else {
+            return action;
+        };
         let wait = self.wait(span);
         // On the clock of the node, on which the daemon notices that a call takes too long.
         while let Some(left) = wait.left() {
@@ -62,8 +79,14 @@ impl Injected {
 impl Wait<'_> {
     /// Returns how long to wait before the next look; `None` if the wait is over.
     pub(crate) fn left(&self) -> Option<Duration> {
-        let Injected { sim, ended_runs, is_cleared, .. } = self.injected;
-        let is_released = is_cleared.load(Ordering::SeqCst) || ended_runs.load(Ordering::SeqCst) != self.ended_runs;
+        let Injected {
+            sim,
+            ended_runs,
+            is_cleared,
+            ..
+        } = self.injected;
+        let is_released = is_cleared.load(Ordering::SeqCst)
+            || ended_runs.load(Ordering::SeqCst) != self.ended_runs;
         let left = self.until.0.saturating_sub(sim.now().0).min(POLL);
         (!is_released && !left.is_zero()).then_some(left)
     }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control_api::{
-    AddRequest, AddResponse, AdvanceClockRequest, AdvanceClockResponse, ClearFaultsRequest, ClearFaultsResponse,
-    CompareRequest, CompareResponse, Disk, GetNodeRequest, GetNodeResponse, GrowDiskRequest, GrowDiskResponse,
-    InjectFaultRequest, InjectFaultResponse, InjectedFault, ListDisksRequest, ListDisksResponse, ListFaultsRequest,
-    ListFaultsResponse, ListPrimitivesRequest, ListPrimitivesResponse, PlugDiskRequest, PlugDiskResponse, Primitive,
-    RestartRequest, RestartResponse, SaveStateRequest, SaveStateResponse, SetReachableRequest, SetReachableResponse,
-    SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation, UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk,
-    Volume, WaitForFaultRequest, WaitForFaultResponse, set_reachable_request::What,
+    AddRequest, AddResponse, AdvanceClockRequest, AdvanceClockResponse, ClearFaultsRequest,
+    ClearFaultsResponse, CompareRequest, CompareResponse, Disk, GetNodeRequest, GetNodeResponse,
+    GrowDiskRequest, GrowDiskResponse, InjectFaultRequest, InjectFaultResponse, InjectedFault,
+    ListDisksRequest, ListDisksResponse, ListFaultsRequest, ListFaultsResponse,
+    ListPrimitivesRequest, ListPrimitivesResponse, PlugDiskRequest, PlugDiskResponse, Primitive,
+    RestartRequest, RestartResponse, SaveStateRequest, SaveStateResponse, SetReachableRequest,
+    SetReachableResponse, SetSmbPasswordRequest, SetSmbPasswordResponse, Simulation,
+    UnplugDiskRequest, UnplugDiskResponse, UnpluggedDisk, Volume, WaitForFaultRequest,
+    WaitForFaultResponse, set_reachable_request::What,
 };
 use os_sim::iscsi::DEFAULT_PORT;
 use os_sim::{Description, DiskView};
@@ -32,35 +34,57 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl Simulation for Control {
     async fn get_node(&self, _request: Request<GetNodeRequest>) -> Answer<GetNodeResponse> {
-        Ok(Response::new(GetNodeResponse { node_file: self.sim.node_file() }))
+        Ok(Response::new(GetNodeResponse {
+            node_file: self.sim.node_file(),
+        }))
     }
 
     async fn save_state(&self, _request: Request<SaveStateRequest>) -> Answer<SaveStateResponse> {
         if self.state.is_none() {
-            return Err(Status::failed_precondition("csi-proxy-sim was started without -state"));
+            return Err(Status::failed_precondition(
+                "csi-proxy-sim was started without -state",
+            ));
         }
         self.save().map_err(Status::failed_precondition)?;
         Ok(Response::new(SaveStateResponse {}))
     }
 
     async fn list_disks(&self, _request: Request<ListDisksRequest>) -> Answer<ListDisksResponse> {
-        let detected = self.sim.disks().into_iter().map(|disk| described(disk, true));
-        let undetected = self.sim.undetected_disks().into_iter().map(|disk| described(disk, false));
-        let unplugged = self.sim.unplugged_disks().into_iter().map(|(handle, disk)| UnpluggedDisk {
-            handle,
-            number: disk.number,
-            size: disk.size,
-            serial: disk.serial.unwrap_or_default(),
-        });
-        let response =
-            ListDisksResponse { disks: detected.chain(undetected).collect(), unplugged: unplugged.collect() };
+        let detected = self
+            .sim
+            .disks()
+            .into_iter()
+            .map(|disk| described(disk, true));
+        let undetected = self
+            .sim
+            .undetected_disks()
+            .into_iter()
+            .map(|disk| described(disk, false));
+        let unplugged = self
+            .sim
+            .unplugged_disks()
+            .into_iter()
+            .map(|(handle, disk)| UnpluggedDisk {
+                handle,
+                number: disk.number,
+                size: disk.size,
+                serial: disk.serial.unwrap_or_default(),
+            });
+        let response = ListDisksResponse {
+            disks: detected.chain(undetected).collect(),
+            unplugged: unplugged.collect(),
+        };
         Ok(Response::new(response))
     }
 
     async fn add(&self, request: Request<AddRequest>) -> Answer<AddResponse> {
-        let AddRequest { node_file, undetected } = request.into_inner();
+        let AddRequest {
+            node_file,
+            undetected,
+        } = request.into_inner();
         let description = Description::addition_from_toml(&node_file);
-        let description = description.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let description =
+            description.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let added = self.sim.add(&description, !undetected);
         let disk_numbers = added.map_err(|error| Status::failed_precondition(error.to_string()))?;
         Ok(Response::new(AddResponse { disk_numbers }))
@@ -69,63 +93,111 @@ impl Simulation for Control {
     async fn unplug_disk(&self, request: Request<UnplugDiskRequest>) -> Answer<UnplugDiskResponse> {
         let number = request.into_inner().disk_number;
         if number == SYSTEM_DISK {
-            return Err(Status::failed_precondition("disk 0 cannot be unplugged: Windows runs from it"));
+            return Err(Status::failed_precondition(
+                "disk 0 cannot be unplugged: Windows runs from it",
+            ));
         }
-        let handle = self.sim.unplug_disk(number).ok_or_else(|| no_disk(number))?;
+        let handle = self
+            .sim
+            .unplug_disk(number)
+            .ok_or_else(|| no_disk(number))?;
         Ok(Response::new(UnplugDiskResponse { handle }))
     }
 
     async fn plug_disk(&self, request: Request<PlugDiskRequest>) -> Answer<PlugDiskResponse> {
         let PlugDiskRequest { handle, undetected } = request.into_inner();
         let plugged = self.sim.plug_disk(handle, !undetected);
-        let disk_number =
-            plugged.ok_or_else(|| Status::not_found(format!("no unplugged disk has the handle {handle}")))?;
+        let disk_number = plugged.ok_or_else(|| {
+            Status::not_found(format!("no unplugged disk has the handle {handle}"))
+        })?;
         Ok(Response::new(PlugDiskResponse { disk_number }))
     }
 
     async fn grow_disk(&self, request: Request<GrowDiskRequest>) -> Answer<GrowDiskResponse> {
         let GrowDiskRequest { disk_number, size } = request.into_inner();
-        let mut disks = self.sim.disks().into_iter().chain(self.sim.undetected_disks());
-        let disk = disks.find(|disk| disk.number == disk_number).ok_or_else(|| no_disk(disk_number))?;
+        let mut disks = self
+            .sim
+            .disks()
+            .into_iter()
+            .chain(self.sim.undetected_disks());
+        let disk = disks
+            .find(|disk| disk.number == disk_number)
+            .ok_or_else(|| no_disk(disk_number))?;
         if !size.is_multiple_of(SECTOR) {
-            return Err(Status::invalid_argument(format!("the size must be a multiple of {SECTOR} bytes, not {size}")));
+            return Err(Status::invalid_argument(format!(
+                "the size must be a multiple of {SECTOR} bytes, not {size}"
+            )));
         }
         if !self.sim.grow_disk(disk_number, size) {
-            let message =
-                format!("disk {disk_number} has {} bytes already: the new size must be larger, not {size}", disk.size);
+            let message = format!(
+                "disk {disk_number} has {} bytes already: the new size must be larger, not {size}",
+                disk.size
+            );
             return Err(Status::failed_precondition(message));
         }
         Ok(Response::new(GrowDiskResponse {}))
     }
 
-    async fn set_reachable(&self, request: Request<SetReachableRequest>) -> Answer<SetReachableResponse> {
+    async fn set_reachable(
+        &self,
+        request: Request<SetReachableRequest>,
+    ) -> Answer<SetReachableResponse> {
         let SetReachableRequest { what, reachable } = request.into_inner();
         let (is_known, what) = match what {
-            None => return Err(Status::invalid_argument("an SMB server or an iSCSI portal is missing")),
-            Some(What::SmbServer(host)) => (self.sim.set_smb_reachable(&host, reachable), format!("SMB server {host}")),
+            None => {
+                return Err(Status::invalid_argument(
+                    "an SMB server or an iSCSI portal is missing",
+                ));
+            }
+            Some(What::SmbServer(host)) => (
+                self.sim.set_smb_reachable(&host, reachable),
+                format!("SMB server {host}"),
+            ),
             Some(What::IscsiPortal(text)) => {
                 let (address, port) = portal(&text)?;
-                (self.sim.set_portal_reachable(address, port, reachable), format!("iSCSI portal {address}:{port}"))
+                (
+                    self.sim.set_portal_reachable(address, port, reachable),
+                    format!("iSCSI portal {address}:{port}"),
+                )
             }
         };
         if !is_known {
-            return Err(Status::not_found(format!("the node has no {what}: add it first")));
+            return Err(Status::not_found(format!(
+                "the node has no {what}: add it first"
+            )));
         }
         Ok(Response::new(SetReachableResponse {}))
     }
 
-    async fn set_smb_password(&self, request: Request<SetSmbPasswordRequest>) -> Answer<SetSmbPasswordResponse> {
-        let SetSmbPasswordRequest { server, user, password } = request.into_inner();
+    async fn set_smb_password(
+        &self,
+        request: Request<SetSmbPasswordRequest>,
+    ) -> Answer<SetSmbPasswordResponse> {
+        let SetSmbPasswordRequest {
+            server,
+            user,
+            password,
+        } = request.into_inner();
         if !self.sim.rotate_smb_password(&server, &user, &password) {
-            return Err(Status::not_found(format!("the SMB server {server} or its user {user} does not exist")));
+            return Err(Status::not_found(format!(
+                "the SMB server {server} or its user {user} does not exist"
+            )));
         }
         Ok(Response::new(SetSmbPasswordResponse {}))
     }
 
-    async fn inject_fault(&self, request: Request<InjectFaultRequest>) -> Answer<InjectFaultResponse> {
+    async fn inject_fault(
+        &self,
+        request: Request<InjectFaultRequest>,
+    ) -> Answer<InjectFaultResponse> {
         let requested = request.into_inner().fault.unwrap_or_default();
         let fault = fault(&requested, &self.sim)?;
-        let injected = Injected::new(requested, fault, self.sim.clone(), Arc::clone(&self.ended_runs));
+        let injected = Injected::new(
+            requested,
+            fault,
+            self.sim.clone(),
+            Arc::clone(&self.ended_runs),
+        );
         let mut faults = self.faults();
         faults.last += 1;
         let id = faults.last;
@@ -133,7 +205,10 @@ impl Simulation for Control {
         Ok(Response::new(InjectFaultResponse { id }))
     }
 
-    async fn list_faults(&self, _request: Request<ListFaultsRequest>) -> Answer<ListFaultsResponse> {
+    async fn list_faults(
+        &self,
+        _request: Request<ListFaultsRequest>,
+    ) -> Answer<ListFaultsResponse> {
         let listed = |(id, injected): (&u64, &Arc<Injected>)| InjectedFault {
             id: *id,
             fault: Some(injected.request.clone()),
@@ -144,13 +219,23 @@ impl Simulation for Control {
                 .map(|call| format!("{} {}", call.primitive, call.object))
                 .unwrap_or_default(),
         };
-        Ok(Response::new(ListFaultsResponse { faults: self.faults().by_number.iter().map(listed).collect() }))
+        Ok(Response::new(ListFaultsResponse {
+            faults: self.faults().by_number.iter().map(listed).collect(),
+        }))
     }
 
-    async fn wait_for_fault(&self, request: Request<WaitForFaultRequest>) -> Answer<WaitForFaultResponse> {
+    async fn wait_for_fault(
+        &self,
+        request: Request<WaitForFaultRequest>,
+    ) -> Answer<WaitForFaultResponse> {
         let WaitForFaultRequest { id, hits } = request.into_inner();
         loop {
-            let injected = self.faults().by_number.get(&id).cloned().ok_or_else(|| no_fault(id))?;
+            let injected = self
+                .faults()
+                .by_number
+                .get(&id)
+                .cloned()
+                .ok_or_else(|| no_fault(id))?;
             let seen = injected.fault.hits();
             if seen >= hits.max(1) {
                 return Ok(Response::new(WaitForFaultResponse { hits: seen }));
@@ -159,46 +244,79 @@ impl Simulation for Control {
         }
     }
 
-    async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Answer<ClearFaultsResponse> {
+    async fn clear_faults(
+        &self,
+        request: Request<ClearFaultsRequest>,
+    ) -> Answer<ClearFaultsResponse> {
         let mut faults = self.faults();
         let cleared: Vec<_> = match request.into_inner().id {
-            0 => std::mem::take(&mut faults.by_number).into_values().collect(),
+            0 => std::mem::take(&mut faults.by_number)
+                .into_values()
+                .collect(),
             id => vec![faults.by_number.remove(&id).ok_or_else(|| no_fault(id))?],
         };
         for injected in &cleared {
             injected.clear();
         }
-        Ok(Response::new(ClearFaultsResponse { cleared: cleared.len().try_into().unwrap_or(u32::MAX) }))
+        Ok(Response::new(ClearFaultsResponse {
+            cleared: cleared.len().try_into().unwrap_or(u32::MAX),
+        }))
     }
 
-    async fn list_primitives(&self, _request: Request<ListPrimitivesRequest>) -> Answer<ListPrimitivesResponse> {
+    async fn list_primitives(
+        &self,
+        _request: Request<ListPrimitivesRequest>,
+    ) -> Answer<ListPrimitivesResponse> {
         let counted = self.trace.counts().by_primitive.into_iter();
-        let primitives = counted.map(|(name, calls)| Primitive { name: name.into_owned(), calls }).collect();
+        let primitives = counted
+            .map(|(name, calls)| Primitive {
+                name: name.into_owned(),
+                calls,
+            })
+            .collect();
         Ok(Response::new(ListPrimitivesResponse { primitives }))
     }
 
     async fn restart(&self, request: Request<RestartRequest>) -> Answer<RestartResponse> {
         let (done, is_done) = oneshot::channel();
-        let RestartRequest { daemon_only, renumber_disks, seed } = request.into_inner();
+        let RestartRequest {
+            daemon_only,
+            renumber_disks,
+            seed,
+        } = request.into_inner();
         if daemon_only && renumber_disks {
-            return Err(Status::invalid_argument("disks get other numbers only when the node restarts"));
+            return Err(Status::invalid_argument(
+                "disks get other numbers only when the node restarts",
+            ));
         }
-        let restart = Restart { daemon_only, renumber: renumber_disks.then_some(seed), done };
+        let restart = Restart {
+            daemon_only,
+            renumber: renumber_disks.then_some(seed),
+            done,
+        };
         let stopping = || Status::unavailable("csi-proxy-sim is stopping");
         self.restarts.send(restart).await.map_err(|_| stopping())?;
         is_done.await.map_err(|_| stopping())?;
         Ok(Response::new(RestartResponse {}))
     }
 
-    async fn advance_clock(&self, request: Request<AdvanceClockRequest>) -> Answer<AdvanceClockResponse> {
-        self.sim.advance(Duration::from_millis(request.into_inner().milliseconds));
+    async fn advance_clock(
+        &self,
+        request: Request<AdvanceClockRequest>,
+    ) -> Answer<AdvanceClockResponse> {
+        self.sim
+            .advance(Duration::from_millis(request.into_inner().milliseconds));
         Ok(Response::new(AdvanceClockResponse {}))
     }
 
     async fn compare(&self, request: Request<CompareRequest>) -> Answer<CompareResponse> {
-        let CompareRequest { node_file, with_data } = request.into_inner();
+        let CompareRequest {
+            node_file,
+            with_data,
+        } = request.into_inner();
         let differences = self.sim.differences(&node_file, with_data);
-        let differences = differences.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let differences =
+            differences.map_err(|error| Status::invalid_argument(error.to_string()))?;
         Ok(Response::new(CompareResponse { differences }))
     }
 }
@@ -212,12 +330,16 @@ fn no_disk(number: u32) -> Status {
 }
 
 fn described(disk: DiskView, detected: bool) -> Disk {
-    let volumes = disk.partitions.into_iter().filter_map(|partition| partition.volume).map(|volume| Volume {
-        id: volume.name(),
-        file_system: volume.file_system.unwrap_or_default(),
-        size: volume.total,
-        paths: volume.paths,
-    });
+    let volumes = disk
+        .partitions
+        .into_iter()
+        .filter_map(|partition| partition.volume)
+        .map(|volume| Volume {
+            id: volume.name(),
+            file_system: volume.file_system.unwrap_or_default(),
+            size: volume.total,
+            paths: volume.paths,
+        });
     Disk {
         number: disk.number,
         size: disk.size,
@@ -244,7 +366,8 @@ fn portal(text: &str) -> Result<(&str, u16), Status> {
         },
     };
     let port = port.map_or(Ok(DEFAULT_PORT), str::parse);
-    let port = port.map_err(|_| Status::invalid_argument(format!("{text:?} is not an address and a port")))?;
+    let port = port
+        .map_err(|_| Status::invalid_argument(format!("{text:?} is not an address and a port")))?;
     Ok((address, port))
 }
 

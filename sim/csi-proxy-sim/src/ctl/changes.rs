@@ -7,8 +7,8 @@ use csi_proxyctl::{quantity, text_input};
 
 use super::{Error, Output, Simulator};
 use crate::control_api::{
-    AdvanceClockRequest, CompareRequest, GetNodeRequest, RestartRequest, SaveStateRequest, SetReachableRequest,
-    SetSmbPasswordRequest, set_reachable_request::What,
+    AdvanceClockRequest, CompareRequest, GetNodeRequest, RestartRequest, SaveStateRequest,
+    SetReachableRequest, SetSmbPasswordRequest, set_reachable_request::What,
 };
 
 #[derive(Subcommand)]
@@ -43,7 +43,12 @@ pub(super) enum Task {
         #[arg(long, conflicts_with = "daemon_only")]
         renumber: bool,
         /// Number that chooses the new numbers
-        #[arg(long, default_value_t = 0, hide_default_value = true, requires = "renumber")]
+        #[arg(
+            long,
+            default_value_t = 0,
+            hide_default_value = true,
+            requires = "renumber"
+        )]
         seed: u64,
     },
     /// Advances the clock of the node, so that what takes time ends sooner
@@ -90,30 +95,64 @@ pub(super) struct Server {
 
 impl Server {
     fn request(self, reachable: bool) -> SetReachableRequest {
-        let what = self.smb_server.map(What::SmbServer).or(self.iscsi_portal.map(What::IscsiPortal));
+        let what = self
+            .smb_server
+            .map(What::SmbServer)
+            .or(self.iscsi_portal.map(What::IscsiPortal));
         SetReachableRequest { what, reachable }
     }
 }
 
 impl Task {
-    pub(super) async fn run(self, Simulator { mut simulation, .. }: Simulator) -> Result<Output, Error> {
+    pub(super) async fn run(
+        self,
+        Simulator { mut simulation, .. }: Simulator,
+    ) -> Result<Output, Error> {
         match self {
             Self::Start(server) => drop(simulation.set_reachable(server.request(true)).await?),
             Self::Stop(server) => drop(simulation.set_reachable(server.request(false)).await?),
-            Self::SetSmbPassword { server, user, password_file } => {
+            Self::SetSmbPassword {
+                server,
+                user,
+                password_file,
+            } => {
                 let password = text_input::secret_from_file(&password_file, "the password")?;
-                simulation.set_smb_password(SetSmbPasswordRequest { server, user, password }).await?;
+                simulation
+                    .set_smb_password(SetSmbPasswordRequest {
+                        server,
+                        user,
+                        password,
+                    })
+                    .await?;
             }
-            Self::Restart { daemon_only, renumber, seed } => {
-                simulation.restart(RestartRequest { daemon_only, renumber_disks: renumber, seed }).await?;
+            Self::Restart {
+                daemon_only,
+                renumber,
+                seed,
+            } => {
+                simulation
+                    .restart(RestartRequest {
+                        daemon_only,
+                        renumber_disks: renumber,
+                        seed,
+                    })
+                    .await?;
             }
             Self::Advance { time } => {
                 let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-                simulation.advance_clock(AdvanceClockRequest { milliseconds }).await?;
+                simulation
+                    .advance_clock(AdvanceClockRequest { milliseconds })
+                    .await?;
             }
             Self::Diff { file, with_data } => {
                 let node_file = text_input::read(&file, "the node file")?;
-                let compared = simulation.compare(CompareRequest { node_file, with_data }).await?.into_inner();
+                let compared = simulation
+                    .compare(CompareRequest {
+                        node_file,
+                        with_data,
+                    })
+                    .await?
+                    .into_inner();
                 return Ok(Output::Differences(compared.differences));
             }
             Self::Node => {

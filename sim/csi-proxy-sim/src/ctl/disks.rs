@@ -9,33 +9,46 @@ use serde_json::{Value, json};
 
 use super::{Error, Output, Simulator, UNDETECTED};
 use crate::control_api::{
-    AddRequest, Disk, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, UnplugDiskRequest, UnpluggedDisk,
+    AddRequest, Disk, GrowDiskRequest, ListDisksRequest, PlugDiskRequest, UnplugDiskRequest,
+    UnpluggedDisk,
 };
 
 static COLUMNS: [Column; 9] = [
     Column::number("DISK", |row| shown(&row["disk"])),
     Column::text("STATE", |row| shown(&row["state"])),
     Column::number("HANDLE", |row| shown(&row["handle"])),
-    Column::number("SIZE", |row| row["size_bytes"].as_u64().map_or_else(|| "-".into(), quantity::short_size)),
+    Column::number("SIZE", |row| {
+        row["size_bytes"]
+            .as_u64()
+            .map_or_else(|| "-".into(), quantity::short_size)
+    }),
     Column::text("SERIAL NUMBER", |row| shown(&row["serial_number"])),
     Column::text("TABLE", |row| shown(&row["partition_table"])),
     Column::text("MOUNTED AT", mounts),
-    Column::number("SIZE SEEN", |row| row["size_seen_bytes"].as_u64().map_or_else(|| "-".into(), quantity::short_size))
-        .wide(),
+    Column::number("SIZE SEEN", |row| {
+        row["size_seen_bytes"]
+            .as_u64()
+            .map_or_else(|| "-".into(), quantity::short_size)
+    })
+    .wide(),
     Column::text("LOCATION", |row| shown(&row["location"])).wide(),
 ];
 
 fn mounts(row: &Value) -> String {
     let volumes = row["volumes"].as_array().into_iter().flatten();
-    let paths: Vec<&str> =
-        volumes.flat_map(|volume| volume["paths"].as_array().into_iter().flatten()).filter_map(Value::as_str).collect();
+    let paths: Vec<&str> = volumes
+        .flat_map(|volume| volume["paths"].as_array().into_iter().flatten())
+        .filter_map(Value::as_str)
+        .collect();
     paths.join(" ")
 }
 
 #[derive(Subcommand)]
 pub(super) enum Task {
     /// Lists the disks of the simulated node, including unplugged disks
-    #[command(before_help = "Shows the actual size of each disk. -o wide also shows the size that Windows last read.")]
+    #[command(
+        before_help = "Shows the actual size of each disk. -o wide also shows the size that Windows last read."
+    )]
     Disks,
     /// Adds disks, servers, services and files from a node file
     #[command(
@@ -70,7 +83,9 @@ pub(super) enum Task {
         undetected: bool,
     },
     /// Unplugs a disk without warning, and keeps its data
-    #[command(before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again.")]
+    #[command(
+        before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again."
+    )]
     Unplug {
         /// Number of the disk
         #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
@@ -86,7 +101,9 @@ pub(super) enum Task {
         undetected: bool,
     },
     /// Enlarges a disk
-    #[command(before_help = "Windows shows the new size only after a rescan (csi-proxyctl disk rescan).")]
+    #[command(
+        before_help = "Windows shows the new size only after a rescan (csi-proxyctl disk rescan)."
+    )]
     Grow {
         /// Number of the disk
         #[arg(value_name = "NUMBER", value_parser = quantity::number::<u32>)]
@@ -102,34 +119,72 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Task {
-    pub(super) async fn run(self, Simulator { mut simulation, .. }: Simulator) -> Result<Output, Error> {
+    pub(super) async fn run(
+        self,
+        Simulator { mut simulation, .. }: Simulator,
+    ) -> Result<Output, Error> {
         let response = match self {
             Self::Disks => {
-                let list = simulation.list_disks(ListDisksRequest {}).await?.into_inner();
+                let list = simulation
+                    .list_disks(ListDisksRequest {})
+                    .await?
+                    .into_inner();
                 let plugged = list.disks.into_iter().map(plugged_row);
-                return Ok(Output::Rows(&COLUMNS, plugged.chain(list.unplugged.iter().map(unplugged_row)).collect()));
+                return Ok(Output::Rows(
+                    &COLUMNS,
+                    plugged
+                        .chain(list.unplugged.iter().map(unplugged_row))
+                        .collect(),
+                ));
             }
             Self::Add { file, undetected } => {
                 let node_file = text_input::read(&file, "the node file")?;
-                let added = simulation.add(AddRequest { node_file, undetected }).await?;
+                let added = simulation
+                    .add(AddRequest {
+                        node_file,
+                        undetected,
+                    })
+                    .await?;
                 json!({ "disk_numbers": added.into_inner().disk_numbers })
             }
-            Self::AddDisk { size, serial, location, copy_of, mut set, undetected } => {
+            Self::AddDisk {
+                size,
+                serial,
+                location,
+                copy_of,
+                mut set,
+                undetected,
+            } => {
                 set.extend(copy_of.map(|number| format!("copy_of = {number}")));
-                let node_file = disk_table(size, [("serial", serial), ("location", location)], &set);
-                let added = simulation.add(AddRequest { node_file, undetected }).await?;
+                let node_file =
+                    disk_table(size, [("serial", serial), ("location", location)], &set);
+                let added = simulation
+                    .add(AddRequest {
+                        node_file,
+                        undetected,
+                    })
+                    .await?;
                 json!({ "disk_numbers": added.into_inner().disk_numbers })
             }
             Self::Unplug { disk } => {
-                let unplugged = simulation.unplug_disk(UnplugDiskRequest { disk_number: disk }).await?;
+                let unplugged = simulation
+                    .unplug_disk(UnplugDiskRequest { disk_number: disk })
+                    .await?;
                 json!({ "handle": unplugged.into_inner().handle })
             }
             Self::Plug { handle, undetected } => {
-                let plugged = simulation.plug_disk(PlugDiskRequest { handle, undetected }).await?;
+                let plugged = simulation
+                    .plug_disk(PlugDiskRequest { handle, undetected })
+                    .await?;
                 json!({ "disk_number": plugged.into_inner().disk_number })
             }
             Self::Grow { disk, size } => {
-                simulation.grow_disk(GrowDiskRequest { disk_number: disk, size }).await?;
+                simulation
+                    .grow_disk(GrowDiskRequest {
+                        disk_number: disk,
+                        size,
+                    })
+                    .await?;
                 return Ok(Output::DONE);
             }
         };

@@ -11,13 +11,19 @@ use tonic::Code;
 use super::{Error, Output, Simulator};
 use crate::control_api::fault::Action;
 use crate::control_api::{
-    ClearFaultsRequest, Fault, InjectFaultRequest, InjectedFault, ListFaultsRequest, ListPrimitivesRequest, Primitive,
-    RpcStatus, WaitForFaultRequest,
+    ClearFaultsRequest, Fault, InjectFaultRequest, InjectedFault, ListFaultsRequest,
+    ListPrimitivesRequest, Primitive, RpcStatus, WaitForFaultRequest,
 };
 
 static FAULTS: [Column; 9] = [
     Column::number("ID", |row| shown(&row["id"])),
-    Column::text("CALL", |row| if row["rpc"].is_null() { any(&row["primitive"]) } else { shown(&row["rpc"]) }),
+    Column::text("CALL", |row| {
+        if row["rpc"].is_null() {
+            any(&row["primitive"])
+        } else {
+            shown(&row["rpc"])
+        }
+    }),
     Column::text("OBJECT", |row| any(&row["object"])),
     Column::text("DISK", |row| any(&row["disk"])),
     Column::text("ACTION", |row| shown(&row["action"])),
@@ -27,12 +33,18 @@ static FAULTS: [Column; 9] = [
     Column::text("LAST HIT", |row| shown(&row["last_hit"])).wide(),
 ];
 
-static PRIMITIVES: [Column; 2] =
-    [Column::text("PRIMITIVE", |row| shown(&row["primitive"])), Column::number("CALLS", |row| shown(&row["calls"]))];
+static PRIMITIVES: [Column; 2] = [
+    Column::text("PRIMITIVE", |row| shown(&row["primitive"])),
+    Column::number("CALLS", |row| shown(&row["calls"])),
+];
 
 /// Returns the text of a condition that may be absent.
 fn any(value: &Value) -> String {
-    if value.is_null() { "any".to_owned() } else { shown(value) }
+    if value.is_null() {
+        "any".to_owned()
+    } else {
+        shown(value)
+    }
 }
 
 #[derive(Subcommand)]
@@ -67,7 +79,9 @@ pub(super) enum Task {
         id: Option<u64>,
     },
     /// Lists the primitives that the daemon has called, for the command inject
-    #[command(before_help = "A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`.")]
+    #[command(
+        before_help = "A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`."
+    )]
     Primitives,
 }
 
@@ -76,15 +90,30 @@ pub(super) enum Task {
 pub(super) struct Disturbance {
     /// Only calls of this RPC, such as volume/MountVolume or volume/v1/MountVolume; a final *
     /// matches any text
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     rpc: String,
     /// Only calls of this primitive, as `csi-proxy-sim ctl primitives` lists it; a final * matches
     /// any text
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     primitive: String,
     /// Only calls whose path, service name, WMI query or WMI path, or whose request to an RPC,
     /// contains this text
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     object: String,
     /// Only calls on this disk, its volumes and their files
     #[arg(long, value_name = "NUMBER", value_parser = quantity::number::<u32>)]
@@ -99,7 +128,12 @@ pub(super) struct Disturbance {
     #[arg(long)]
     after: bool,
     /// Disturb each of these calls with this probability, such as 0.1
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0.0,
+        hide_default_value = true
+    )]
     probability: f64,
     /// Seed of the random choice; the same seed chooses the same calls
     #[arg(long, default_value_t = 0, hide_default_value = true)]
@@ -133,14 +167,21 @@ struct Effect {
 
 /// Parses the id of a fault. To the simulator, 0 means all.
 fn fault(text: &str) -> Result<u64, &'static str> {
-    quantity::number(text).and_then(|id| if id == 0 { Err("the ids of faults begin with 1") } else { Ok(id) })
+    quantity::number(text).and_then(|id| {
+        if id == 0 {
+            Err("the ids of faults begin with 1")
+        } else {
+            Ok(id)
+        }
+    })
 }
 
 /// Parses a code of gRPC: its name in either spelling, or its number.
 fn status_code(text: &str) -> Result<u32, String> {
     let name = |code: u32| format!("{:?}", Code::from_i32(code.try_into().unwrap_or_default()));
     let plain = text.replace('_', "");
-    let found = (1..=16).find(|code| name(*code).eq_ignore_ascii_case(&plain) || code.to_string() == text);
+    let found =
+        (1..=16).find(|code| name(*code).eq_ignore_ascii_case(&plain) || code.to_string() == text);
     found.ok_or_else(|| "a status is a code of gRPC such as Aborted, or its number".to_owned())
 }
 
@@ -150,33 +191,60 @@ fn code(text: &str) -> Result<u32, String> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "a code is a number such as 5, or in hexadecimal such as 0x80041001".to_owned())
+    parsed.map_err(|_| {
+        "a code is a number such as 5, or in hexadecimal such as 0x80041001".to_owned()
+    })
 }
 
 impl Task {
-    pub(super) async fn run(self, Simulator { mut simulation, .. }: Simulator) -> Result<Output, Error> {
+    pub(super) async fn run(
+        self,
+        Simulator { mut simulation, .. }: Simulator,
+    ) -> Result<Output, Error> {
         match self {
             Self::Inject(disturbance) => {
-                let request = InjectFaultRequest { fault: Some(disturbance.fault()) };
+                let request = InjectFaultRequest {
+                    fault: Some(disturbance.fault()),
+                };
                 let injected = simulation.inject_fault(request).await?.into_inner();
                 Ok(Output::Response(json!({ "id": injected.id })))
             }
             Self::Faults => {
-                let list = simulation.list_faults(ListFaultsRequest {}).await?.into_inner();
-                Ok(Output::Rows(&FAULTS, list.faults.into_iter().map(row).collect()))
+                let list = simulation
+                    .list_faults(ListFaultsRequest {})
+                    .await?
+                    .into_inner();
+                Ok(Output::Rows(
+                    &FAULTS,
+                    list.faults.into_iter().map(row).collect(),
+                ))
             }
             Self::WaitFault { id, hits } => {
-                let waited = simulation.wait_for_fault(WaitForFaultRequest { id, hits }).await?.into_inner();
+                let waited = simulation
+                    .wait_for_fault(WaitForFaultRequest { id, hits })
+                    .await?
+                    .into_inner();
                 Ok(Output::Response(json!({ "hits": waited.hits })))
             }
             Self::ClearFaults { id } => {
-                simulation.clear_faults(ClearFaultsRequest { id: id.unwrap_or_default() }).await?;
+                simulation
+                    .clear_faults(ClearFaultsRequest {
+                        id: id.unwrap_or_default(),
+                    })
+                    .await?;
                 Ok(Output::DONE)
             }
             Self::Primitives => {
-                let list = simulation.list_primitives(ListPrimitivesRequest {}).await?.into_inner();
-                let row = |called: Primitive| json!({ "primitive": called.name, "calls": called.calls });
-                Ok(Output::Rows(&PRIMITIVES, list.primitives.into_iter().map(row).collect()))
+                let list = simulation
+                    .list_primitives(ListPrimitivesRequest {})
+                    .await?
+                    .into_inner();
+                let row =
+                    |called: Primitive| json!({ "primitive": called.name, "calls": called.calls });
+                Ok(Output::Rows(
+                    &PRIMITIVES,
+                    list.primitives.into_iter().map(row).collect(),
+                ))
             }
         }
     }
@@ -185,11 +253,25 @@ impl Task {
 impl Disturbance {
     fn fault(self) -> Fault {
         let milliseconds = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        let Effect { code, status, cut, hold, delay, crash } = self.action;
-        let status = status.map(|code| Action::Status(RpcStatus { code, message: String::new() }));
+        let Effect {
+            code,
+            status,
+            cut,
+            hold,
+            delay,
+            crash,
+        } = self.action;
+        let status = status.map(|code| {
+            Action::Status(RpcStatus {
+                code,
+                message: String::new(),
+            })
+        });
         let delay = delay.map(|delay| Action::DelayMilliseconds(milliseconds(delay)));
         let action = code.map(Action::Code).or(status).or(delay);
-        let action = action.or(cut.then_some(Action::Cut(true))).or(hold.then_some(Action::Hold(true)));
+        let action = action
+            .or(cut.then_some(Action::Cut(true)))
+            .or(hold.then_some(Action::Hold(true)));
         Fault {
             rpc: self.rpc,
             probability: self.probability,
@@ -211,9 +293,14 @@ fn row(injected: InjectedFault) -> Value {
     let what = match fault.action {
         Some(Action::Code(code @ 0x8000_0000..)) => format!("fail with 0x{code:08x}"),
         Some(Action::Code(code)) => format!("fail with {code}"),
-        Some(Action::DelayMilliseconds(span)) => format!("take {} longer", quantity::short_duration(span)),
+        Some(Action::DelayMilliseconds(span)) => {
+            format!("take {} longer", quantity::short_duration(span))
+        }
         Some(Action::Status(RpcStatus { code, .. })) => {
-            format!("fail with {:?}", Code::from_i32(code.try_into().unwrap_or_default()))
+            format!(
+                "fail with {:?}",
+                Code::from_i32(code.try_into().unwrap_or_default())
+            )
         }
         Some(Action::Cut(_)) => "cut the connection".to_owned(),
         Some(Action::Hold(_)) => "hold".to_owned(),

@@ -11,8 +11,8 @@ use tonic::Status;
 
 use super::{Error, Output, Simulator};
 use crate::control_api::{
-    FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest, ReadFileRequest,
-    ReadLinkRequest, RemoveRequest, RenameRequest, StatRequest, WriteFileRequest,
+    FileEntry, FileKind, ListDirectoryRequest, MakeDirectoryRequest, MakeSymlinkRequest,
+    ReadFileRequest, ReadLinkRequest, RemoveRequest, RenameRequest, StatRequest, WriteFileRequest,
 };
 
 static COLUMNS: [Column; 4] = [
@@ -77,29 +77,69 @@ impl Task {
     pub(super) async fn run(self, Simulator { mut files, .. }: Simulator) -> Result<Output, Error> {
         match self {
             Self::Ls(Object { path }) => {
-                let list = files.list_directory(ListDirectoryRequest { path }).await?.into_inner();
-                return Ok(Output::Rows(&COLUMNS, list.entries.into_iter().map(row).collect()));
+                let list = files
+                    .list_directory(ListDirectoryRequest { path })
+                    .await?
+                    .into_inner();
+                return Ok(Output::Rows(
+                    &COLUMNS,
+                    list.entries.into_iter().map(row).collect(),
+                ));
             }
             Self::Stat(Object { path }) => {
-                let found = files.stat(StatRequest { path: path.clone(), follow: false }).await?.into_inner().entry;
-                let found = found.ok_or_else(|| Status::not_found(format!("{path} does not exist")))?;
+                let found = files
+                    .stat(StatRequest {
+                        path: path.clone(),
+                        follow: false,
+                    })
+                    .await?
+                    .into_inner()
+                    .entry;
+                let found =
+                    found.ok_or_else(|| Status::not_found(format!("{path} does not exist")))?;
                 return Ok(Output::Response(row(found)));
             }
             Self::Cat(Object { path }) => {
-                return Ok(Output::Bytes(files.read_file(ReadFileRequest { path }).await?.into_inner().data));
+                return Ok(Output::Bytes(
+                    files
+                        .read_file(ReadFileRequest { path })
+                        .await?
+                        .into_inner()
+                        .data,
+                ));
             }
             Self::Readlink(Object { path }) => {
-                let target = files.read_link(ReadLinkRequest { path }).await?.into_inner().target;
-                return Ok(Output::Bytes(format!("{}\n", terminal_text::escaped(&target)).into_bytes()));
+                let target = files
+                    .read_link(ReadLinkRequest { path })
+                    .await?
+                    .into_inner()
+                    .target;
+                return Ok(Output::Bytes(
+                    format!("{}\n", terminal_text::escaped(&target)).into_bytes(),
+                ));
             }
-            Self::Mkdir(Object { path }) => drop(files.make_directory(MakeDirectoryRequest { path }).await?),
-            Self::Write { object: Object { path }, file } => {
+            Self::Mkdir(Object { path }) => {
+                drop(files.make_directory(MakeDirectoryRequest { path }).await?)
+            }
+            Self::Write {
+                object: Object { path },
+                file,
+            } => {
                 let data = content(&file)?;
                 files.write_file(WriteFileRequest { path, data }).await?;
             }
-            Self::Symlink { target, path } => drop(files.make_symlink(MakeSymlinkRequest { path, target }).await?),
-            Self::Mv { path, new_path } => drop(files.rename(RenameRequest { path, new_path }).await?),
-            Self::Rm { object: Object { path }, recursive } => {
+            Self::Symlink { target, path } => drop(
+                files
+                    .make_symlink(MakeSymlinkRequest { path, target })
+                    .await?,
+            ),
+            Self::Mv { path, new_path } => {
+                drop(files.rename(RenameRequest { path, new_path }).await?)
+            }
+            Self::Rm {
+                object: Object { path },
+                recursive,
+            } => {
                 files.remove(RemoveRequest { path, recursive }).await?;
             }
         }

@@ -39,7 +39,10 @@ impl Daemon {
     }
 
     /// Starts on a node, with probes at each of its primitive calls.
-    pub fn start_on(sim: Sim, mut probes: Vec<Arc<dyn Probe>>) -> Result<Self, Box<dyn error::Error>> {
+    pub fn start_on(
+        sim: Sim,
+        mut probes: Vec<Arc<dyn Probe>>,
+    ) -> Result<Self, Box<dyn error::Error>> {
         let trace = Arc::new(Trace::counting());
         probes.insert(0, Arc::clone(&trace) as Arc<dyn Probe>);
         let os = Arc::new(Probed::new(sim.process(), probes));
@@ -48,14 +51,28 @@ impl Daemon {
         let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
         // The server creates this folder, with access for its owner only.
         let sockets = folder.path().join("sockets");
-        let endpoints =
-            Endpoint::open(&Location::Directory(sockets.clone()), EndpointSpec::of(&Group::ALL, false), bind)?;
+        let endpoints = Endpoint::open(
+            &Location::Directory(sockets.clone()),
+            EndpointSpec::of(&Group::ALL, false),
+            bind,
+        )?;
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(executor, Limits::default());
         // An error means that the sender was dropped, which requests a stop.
-        let serving = tokio::spawn(async move { server.serve(endpoints, async { drop(stopped.await) }).await });
+        let serving =
+            tokio::spawn(
+                async move { server.serve(endpoints, async { drop(stopped.await) }).await },
+            );
         let client = Client::builder().socket_folder(sockets).build();
-        Ok(Self { sim, trace, folder, client, is_like_go: false, control: None, serving: Some((stop, serving)) })
+        Ok(Self {
+            sim,
+            trace,
+            folder,
+            client,
+            is_like_go: false,
+            control: None,
+            serving: Some((stop, serving)),
+        })
     }
 
     /// Returns the simulated node.
@@ -76,7 +93,9 @@ impl Daemon {
     /// Stops the daemon and waits until it has drained.
     pub async fn stop(self) -> io::Result<Unfinished> {
         drop(self.client);
-        let Some((stop, serving)) = self.serving else { return Ok(Unfinished::default()) };
+        let Some((stop, serving)) = self.serving else {
+            return Ok(Unfinished::default());
+        };
         drop(stop);
         let unfinished = serving.await?;
         self.folder.close()?;

@@ -38,21 +38,30 @@ impl Find {
         let entries = entries.ok_or_else(|| format!("the response has no map {}", self.map))?;
         let mut found = Vec::new();
         for (key, entry) in entries {
-            if self.matches(entry).map_err(|error| format!("{} {key}: {error}", self.map))? {
+            if self
+                .matches(entry)
+                .map_err(|error| format!("{} {key}: {error}", self.map))?
+            {
                 found.push(key);
             }
         }
         match found.as_slice() {
             [key] => Ok((*key).clone()),
-            _ => {
-                Err(format!("{} entries instead of one have the {} that the driver looks for", found.len(), self.field))
-            }
+            _ => Err(format!(
+                "{} entries instead of one have the {} that the driver looks for",
+                found.len(),
+                self.field
+            )),
         }
     }
 
     fn matches(&self, entry: &Value) -> Result<bool, String> {
         let Some(map) = self.field.strip_suffix(".*") else {
-            return self.value.matches(at(entry, &self.field).and_then(Value::as_str).unwrap_or_default());
+            return self.value.matches(
+                at(entry, &self.field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+            );
         };
         let empty = serde_json::Map::new();
         let map_of_entry = at(entry, map).and_then(Value::as_object).unwrap_or(&empty);
@@ -61,7 +70,9 @@ impl Find {
         {
             return Err(format!("unexpected key {key} in {map}"));
         }
-        let mut values = map_of_entry.values().map(|value| self.value.matches(value.as_str().unwrap_or_default()));
+        let mut values = map_of_entry
+            .values()
+            .map(|value| self.value.matches(value.as_str().unwrap_or_default()));
         values.try_fold(false, |found, matches| Ok(found | matches?))
     }
 }
@@ -82,15 +93,18 @@ impl Matcher {
 
 /// Returns the value at a path such as `volumeIds.0`.
 pub(super) fn at<'a>(response: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(response, |value, name| match value {
-        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-        other => other.get(name),
-    })
+    path.split('.')
+        .try_fold(response, |value, name| match value {
+            Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+            other => other.get(name),
+        })
 }
 
 /// Returns a value as a variable holds it.
 pub(super) fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Checks that a response contains what is expected.
@@ -101,21 +115,32 @@ pub(super) fn text(value: &Value) -> String {
 pub(super) fn check(response: &Value, want: &Value) -> Result<(), String> {
     match (response, want) {
         (Value::Object(fields), Value::Object(want)) => want.iter().try_for_each(|(name, want)| {
-            let field = fields.get(name).ok_or_else(|| format!("the response has no {name}"))?;
+            let field = fields
+                .get(name)
+                .ok_or_else(|| format!("the response has no {name}"))?;
             check(field, want).map_err(|error| format!("{name}: {error}"))
         }),
         (Value::Array(items), Value::Array(want)) => match want.split_last() {
-            Some((Value::String(dots), want)) if dots == "..." => want.iter().try_for_each(|want| {
-                let found = items.iter().any(|item| check(item, want).is_ok());
-                found.then_some(()).ok_or_else(|| format!("{response} lacks {want}"))
-            }),
-            _ if items.len() == want.len() => items.iter().zip(want).try_for_each(|(item, want)| check(item, want)),
+            Some((Value::String(dots), want)) if dots == "..." => {
+                want.iter().try_for_each(|want| {
+                    let found = items.iter().any(|item| check(item, want).is_ok());
+                    found
+                        .then_some(())
+                        .ok_or_else(|| format!("{response} lacks {want}"))
+                })
+            }
+            _ if items.len() == want.len() => items
+                .iter()
+                .zip(want)
+                .try_for_each(|(item, want)| check(item, want)),
             _ => Err(format!("{response} has not {} elements", want.len())),
         },
         (Value::Object(_) | Value::Array(_), _) => Err(format!("{response} instead of {want}")),
         (_, Value::String(kind)) if kind.starts_with('<') && kind.ends_with('>') => {
             let is_kind = is_of_kind(&text(response), kind)?;
-            is_kind.then_some(()).ok_or_else(|| format!("{response} instead of {kind}"))
+            is_kind
+                .then_some(())
+                .ok_or_else(|| format!("{response} instead of {kind}"))
         }
         (_, Value::String(want)) if text(response) == *want => Ok(()),
         _ if response == want => Ok(()),
@@ -131,7 +156,12 @@ fn is_of_kind(text: &str, kind: &str) -> Result<bool, String> {
         "<volume>" => text
             .strip_prefix(r"\\?\Volume{")
             .and_then(|rest| rest.strip_suffix(r"}\"))
-            .is_some_and(|guid| guid.len() == 36 && guid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')),
+            .is_some_and(|guid| {
+                guid.len() == 36
+                    && guid
+                        .bytes()
+                        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+            }),
         "<VMware serial>" => text.trim().strip_prefix("VMware-").is_some_and(|rest| {
             let digits = rest.replace([' ', '-'], "");
             digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
@@ -171,7 +201,9 @@ mod tests {
 
     fn find(value: &Value, entries: &Value) -> Result<String, String> {
         let find = json!({"keep": "disk", "in": "ids", "field": "page83", "value": value});
-        serde_json::from_value::<Find>(find).unwrap().key(&json!({"ids": entries}))
+        serde_json::from_value::<Find>(find)
+            .unwrap()
+            .key(&json!({"ids": entries}))
     }
 
     #[test]
@@ -179,10 +211,22 @@ mod tests {
         let entries = json!({"1": {"page83": "Google  pvc-1"}, "2": {"page83": "pvc-2"}, "3": {"page83": ""}});
         assert_eq!(find(&json!({"last_word": "pvc-1"}), &entries).unwrap(), "1");
         assert_eq!(find(&json!({"equals": "pvc-2"}), &entries).unwrap(), "2");
-        assert!(find(&json!({"equals": "PVC-2"}), &entries).unwrap_err().starts_with("0 entries"));
-        assert!(find(&json!({"contains": "pvc"}), &entries).unwrap_err().starts_with("2 entries"));
+        assert!(
+            find(&json!({"equals": "PVC-2"}), &entries)
+                .unwrap_err()
+                .starts_with("0 entries")
+        );
+        assert!(
+            find(&json!({"contains": "pvc"}), &entries)
+                .unwrap_err()
+                .starts_with("2 entries")
+        );
         let blank = json!({"1": {"page83": "  "}});
-        assert!(find(&json!({"last_word": "pvc-1"}), &blank).unwrap_err().contains("the driver panics"));
+        assert!(
+            find(&json!({"last_word": "pvc-1"}), &blank)
+                .unwrap_err()
+                .contains("the driver panics")
+        );
     }
 
     #[test]
@@ -191,8 +235,14 @@ mod tests {
             "keep": "disk", "in": "ids", "field": "identifiers.*", "value": {"starts_with": "eui."}, "keys": ["page83"]
         }))
         .unwrap();
-        assert_eq!(find.key(&json!({"ids": {"7": {"identifiers": {"page83": "eui.1"}}}})).unwrap(), "7");
-        let error = find.key(&json!({"ids": {"7": {"identifiers": {"eui64": "1"}}}})).unwrap_err();
+        assert_eq!(
+            find.key(&json!({"ids": {"7": {"identifiers": {"page83": "eui.1"}}}}))
+                .unwrap(),
+            "7"
+        );
+        let error = find
+            .key(&json!({"ids": {"7": {"identifiers": {"eui64": "1"}}}}))
+            .unwrap_err();
         assert_eq!(error, "ids 7: unexpected key eui64 in identifiers");
     }
 }

@@ -24,7 +24,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Serves the node, runs the sequences of the files that follow the flags, writes each call to
 /// `out`, and returns whether every result was as recorded.
-pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 'static) -> Result<bool, Box<dyn Error>> {
+pub fn replay(
+    flags: &SimFlags,
+    node: SimulatedNode,
+    out: impl Write + Send + 'static,
+) -> Result<bool, Box<dyn Error>> {
     let mut flags = flags.clone();
     let files = std::mem::take(&mut flags.daemon.rest);
     if files.is_empty() {
@@ -32,15 +36,21 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
     }
     let mut sequences = Vec::new();
     for file in &files {
-        let text = fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        sequences.push(text.parse::<Sequence>().map_err(|error| format!("{file}: {error}"))?);
+        let text =
+            fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+        sequences.push(
+            text.parse::<Sequence>()
+                .map_err(|error| format!("{file}: {error}"))?,
+        );
     }
     let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
     let sockets = folder.path().join("sockets");
     flags.socket_folder = Some(sockets.clone());
     let (sim, is_like_go) = (node.sim.clone(), flags.go_version.is_some());
     // The thread and its connections end with the process.
-    let serving = thread::spawn(move || endpoints::serve(&flags, node, io::sink()).map_err(|error| error.to_string()));
+    let serving = thread::spawn(move || {
+        endpoints::serve(&flags, node, io::sink()).map_err(|error| error.to_string())
+    });
 
     csi_proxy::serve::runtime()?.block_on(async {
         let location = Location::Directory(sockets.clone());
@@ -51,7 +61,11 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
             }
             if serving.is_finished() {
                 let served = serving.join();
-                return Err(served.ok().and_then(Result::err).unwrap_or("the simulator has ended".to_owned()).into());
+                return Err(served
+                    .ok()
+                    .and_then(Result::err)
+                    .unwrap_or("the simulator has ended".to_owned())
+                    .into());
             }
             if begin.elapsed() > PATIENCE {
                 return Err("the simulator does not serve".into());
@@ -76,6 +90,11 @@ pub fn replay(flags: &SimFlags, node: SimulatedNode, out: impl Write + Send + 's
             screen.heading(&sequence.driver, &sequence.about);
             reports.push(run(sequence, &daemon, &mut screen).await);
         }
-        Ok(summarize(&mut screen, &reports, Unfinished::default(), begin.elapsed()))
+        Ok(summarize(
+            &mut screen,
+            &reports,
+            Unfinished::default(),
+            begin.elapsed(),
+        ))
     })
 }

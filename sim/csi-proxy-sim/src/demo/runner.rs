@@ -83,32 +83,70 @@ is an error that the driver expects. A ✓ is a checked state of the node.
         reports.push(run(sequence, &daemon, &mut screen).await);
     }
     let unfinished = daemon.stop().await?;
-    Ok(summarize(&mut screen, &reports, unfinished, started.elapsed()))
+    Ok(summarize(
+        &mut screen,
+        &reports,
+        unfinished,
+        started.elapsed(),
+    ))
 }
 
 /// Writes a table with a row for each driver, and the result. Returns whether every result was
 /// expected.
-fn summarize(screen: &mut Screen, reports: &[Report], unfinished: Unfinished, time: Duration) -> bool {
+fn summarize(
+    screen: &mut Screen,
+    reports: &[Report],
+    unfinished: Unfinished,
+    time: Duration,
+) -> bool {
     screen.heading(
         "Summary",
         "calls: RPCs; refused: calls that failed as the driver expects;
 Win32, WMI: calls to the node; checks: of responses and of the node's state",
     );
-    screen.row(true, [&"driver", &"calls", &"refused", &"Win32", &"WMI", &"checks", &"unexpected"]);
+    screen.row(
+        true,
+        [
+            &"driver",
+            &"calls",
+            &"refused",
+            &"Win32",
+            &"WMI",
+            &"checks",
+            &"unexpected",
+        ],
+    );
     for report in reports {
-        let Report { driver, calls, refused, checks, .. } = report;
-        let Counts { primitives, wmi, .. } = report.node_calls;
+        let Report {
+            driver,
+            calls,
+            refused,
+            checks,
+            ..
+        } = report;
+        let Counts {
+            primitives, wmi, ..
+        } = report.node_calls;
         let (win32, unexpected) = (primitives - wmi, report.unexpected.len());
-        screen.row(unexpected == 0, [driver, calls, refused, &win32, &wmi, checks, &unexpected]);
+        screen.row(
+            unexpected == 0,
+            [driver, calls, refused, &win32, &wmi, checks, &unexpected],
+        );
     }
     let calls: usize = reports.iter().map(|report| report.calls).sum();
     let unexpected: usize = reports.iter().map(|report| report.unexpected.len()).sum();
     let is_drained = unfinished == Unfinished::default();
     if !is_drained {
-        screen.result(false, &format!("The daemon stopped with unfinished work: {unfinished:?}"));
+        screen.result(
+            false,
+            &format!("The daemon stopped with unfinished work: {unfinished:?}"),
+        );
     }
     let results = if unexpected == 1 { "result" } else { "results" };
-    let sentence = format!("{calls} calls, {unexpected} unexpected {results}, {:.2} s", time.as_secs_f64());
+    let sentence = format!(
+        "{calls} calls, {unexpected} unexpected {results}, {:.2} s",
+        time.as_secs_f64()
+    );
     screen.result(unexpected == 0, &sentence);
     unexpected == 0 && is_drained
 }
@@ -116,9 +154,18 @@ Win32, WMI: calls to the node; checks: of responses and of the node's state",
 /// Runs one sequence. Like a driver, it stops at the first call with an unexpected result.
 pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> Report {
     let (counts, disks) = (daemon.counts(), daemon.sim().disks());
-    let report = Report { driver: sequence.driver.clone(), ..Report::default() };
+    let report = Report {
+        driver: sequence.driver.clone(),
+        ..Report::default()
+    };
     let variables = sequence.variables.clone();
-    let mut runner = Runner { daemon, screen, variables, changed_disks: BTreeSet::new(), report };
+    let mut runner = Runner {
+        daemon,
+        screen,
+        variables,
+        changed_disks: BTreeSet::new(),
+        report,
+    };
     if let Err(problem) = runner.phases(sequence).await {
         runner.screen.check(&problem, false);
         runner.screen.check("the driver gives up here", false);
@@ -168,8 +215,14 @@ impl Runner<'_> {
         self.report.calls += 1;
         match (response, call.code.as_ref().or(call.fails.as_ref())) {
             (Ok(response), None) => {
-                self.screen.call(method, (about, &short_form::values(&response)), Style::new(), time);
-                self.accept(call, &response).map_err(|problem| format!("{}: {problem}", method.name()))
+                self.screen.call(
+                    method,
+                    (about, &short_form::values(&response)),
+                    Style::new(),
+                    time,
+                );
+                self.accept(call, &response)
+                    .map_err(|problem| format!("{}: {problem}", method.name()))
             }
             (Err(error), Some(reason)) if self.is_expected(call, &error) => {
                 self.report.refused += 1;
@@ -188,7 +241,11 @@ impl Runner<'_> {
                     Err(error) => format!("failed with {:?}: {}", error.kind(), error.message()),
                 };
                 let must = expected.map(|reason| format!("must fail with '{reason}', but "));
-                Err(format!("{} {}{outcome}", method.name(), must.unwrap_or_default()))
+                Err(format!(
+                    "{} {}{outcome}",
+                    method.name(),
+                    must.unwrap_or_default()
+                ))
             }
         }
     }
@@ -201,7 +258,11 @@ impl Runner<'_> {
             return found == *code || self.daemon.is_like_go && found == "Unknown";
         }
         // Only an answer of the daemon has a call number.
-        error.call_number().is_some() && call.fails.as_ref().is_some_and(|reason| error.message().contains(reason))
+        error.call_number().is_some()
+            && call
+                .fails
+                .as_ref()
+                .is_some_and(|reason| error.message().contains(reason))
     }
 
     /// Compares a response with what the driver expects, and sets the variables that later steps
@@ -212,7 +273,8 @@ impl Runner<'_> {
             self.report.checks += 1;
         }
         for (name, path) in &call.keep {
-            let value = expectation::at(response, path).ok_or_else(|| format!("the response has no {path}"))?;
+            let value = expectation::at(response, path)
+                .ok_or_else(|| format!("the response has no {path}"))?;
             self.variables.set(name, expectation::text(value));
         }
         if let Some(find) = &call.find {
@@ -225,27 +287,45 @@ impl Runner<'_> {
     /// Changes the node as a test has done while it was recorded.
     async fn control(&mut self, call: &ControlCall) -> Result<(), String> {
         let name = &call.control;
-        let control = self.daemon.control.as_ref().ok_or("only `csi-proxy-sim replay` has the control API")?;
+        let control = self
+            .daemon
+            .control
+            .as_ref()
+            .ok_or("only `csi-proxy-sim replay` has the control API")?;
         let rpc = rpc::find(&format!("/csi_proxy_sim.v1.{name}"));
-        let rpc = &rpc.ok_or_else(|| format!("unknown RPC {name} of the control API"))?.rpc;
+        let rpc = &rpc
+            .ok_or_else(|| format!("unknown RPC {name} of the control API"))?
+            .rpc;
         let request = rpc.try_request(&Value::Object(call.request.clone()));
         let request = request.map_err(|error| format!("{name}: {error}"))?;
         self.screen.action(&format!("(test) {name}"), "", "");
         let called = dynamic_client::call(control, rpc.path, request.encode_to_vec()).await;
-        called.map(drop).map_err(|status| format!("{name} failed: {}", status.message()))
+        called
+            .map(drop)
+            .map_err(|status| format!("{name} failed: {}", status.message()))
     }
 
     fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), String> {
-        let Performed { name, about, result } = node::perform(self.daemon.sim(), operation);
+        let Performed {
+            name,
+            about,
+            result,
+        } = node::perform(self.daemon.sim(), operation);
         let name = format!("({actor}) {name}");
-        let (result, is_expected) = result.map_err(|error| format!("{name} of {about} failed: {error}"))?;
+        let (result, is_expected) =
+            result.map_err(|error| format!("{name} of {about} failed: {error}"))?;
         self.screen.action(&name, &about, &result);
         if !is_expected {
             return Err(format!("{name} of {about} returned {result}"));
         }
         self.report.checks += usize::from(!result.is_empty());
-        if let Operation::GrowDisk { disk, keep: Some(name) } = operation {
-            self.variables.set(name, node::size_of(self.daemon.sim(), disk.0).to_string());
+        if let Operation::GrowDisk {
+            disk,
+            keep: Some(name),
+        } = operation
+        {
+            self.variables
+                .set(name, node::size_of(self.daemon.sim(), disk.0).to_string());
         }
         Ok(())
     }
@@ -262,7 +342,11 @@ impl Runner<'_> {
     /// Checks that the disks of other drivers have not changed, and that the node is consistent.
     fn check_other_disks(&mut self, before: &[DiskView]) {
         let others = |disks: &[DiskView]| -> Vec<DiskView> {
-            disks.iter().filter(|disk| !self.changed_disks.contains(&disk.number)).cloned().collect()
+            disks
+                .iter()
+                .filter(|disk| !self.changed_disks.contains(&disk.number))
+                .cloned()
+                .collect()
         };
         let unchanged = others(before) == others(&self.daemon.sim().disks());
         self.must_hold("all other disks are unchanged", unchanged);
@@ -291,8 +375,18 @@ mod tests {
     fn an_unexpected_result_fails_the_demo() {
         let mut screen = Screen::new(std::io::sink());
         let mut reports = [Report::default(), Report::default()];
-        assert!(summarize(&mut screen, &reports, Unfinished::default(), Duration::ZERO));
+        assert!(summarize(
+            &mut screen,
+            &reports,
+            Unfinished::default(),
+            Duration::ZERO
+        ));
         reports[0].unexpected.push("the disk is offline".to_owned());
-        assert!(!summarize(&mut screen, &reports, Unfinished::default(), Duration::ZERO));
+        assert!(!summarize(
+            &mut screen,
+            &reports,
+            Unfinished::default(),
+            Duration::ZERO
+        ));
     }
 }

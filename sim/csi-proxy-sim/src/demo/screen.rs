@@ -48,7 +48,10 @@ impl Screen {
     /// Writes the names of the columns.
     pub(super) fn columns(&mut self) {
         let (method, text) = ("RPC", "called on → response");
-        self.line(&format!("\n    {DIMMED}{method:<METHOD$}  {text:<TEXT$}{:>TIME$}{DIMMED:#}", "ms"));
+        self.line(&format!(
+            "\n    {DIMMED}{method:<METHOD$}  {text:<TEXT$}{:>TIME$}{DIMMED:#}",
+            "ms"
+        ));
     }
 
     /// Writes the RPC of the driver that kubelet calls next.
@@ -57,8 +60,18 @@ impl Screen {
     }
 
     /// Writes a call with its object and result.
-    pub(super) fn call(&mut self, method: &dyn Display, (about, result): (&str, &str), style: Style, time: Duration) {
-        let (method, text, time) = (method.to_string(), join(about, result), time.as_secs_f64() * 1000.0);
+    pub(super) fn call(
+        &mut self,
+        method: &dyn Display,
+        (about, result): (&str, &str),
+        style: Style,
+        time: Duration,
+    ) {
+        let (method, text, time) = (
+            method.to_string(),
+            join(about, result),
+            time.as_secs_f64() * 1000.0,
+        );
         // The width of a format would count the escape codes.
         let gap = " ".repeat(TEXT - text.chars().count());
         self.line(&format!(
@@ -68,7 +81,10 @@ impl Screen {
 
     /// Writes an action on the node without csi-proxy.
     pub(super) fn action(&mut self, name: &str, about: &str, result: &str) {
-        self.line(&format!("    {DIMMED}{name:<METHOD$}  {}{DIMMED:#}", join(about, result)));
+        self.line(&format!(
+            "    {DIMMED}{name:<METHOD$}  {}{DIMMED:#}",
+            join(about, result)
+        ));
     }
 
     /// Writes a condition, and whether it holds.
@@ -121,7 +137,10 @@ mod tests {
     #[test]
     fn a_text_fits_its_column() {
         assert_eq!(join(r"C:\…\mount", "yes"), r"C:\…\mount → yes");
-        assert_eq!(join("volume 012345…", "16.0Mi of 15.9Gi, and more"), "→ 16.0Mi of 15.9Gi, and more");
+        assert_eq!(
+            join("volume 012345…", "16.0Mi of 15.9Gi, and more"),
+            "→ 16.0Mi of 15.9Gi, and more"
+        );
         assert_eq!(join(&"ä".repeat(TEXT + 1), "").chars().count(), TEXT);
     }
 }

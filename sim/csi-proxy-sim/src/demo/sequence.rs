@@ -29,16 +29,34 @@ use super::method::Method;
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials
 /// of smb would not match, so smb runs first.
 const FILES: [(&str, &str); 10] = [
-    ("01-azuredisk", include_str!("../../drivers/01-azuredisk.json")),
-    ("02-azuredisk-v1beta", include_str!("../../drivers/02-azuredisk-v1beta.json")),
+    (
+        "01-azuredisk",
+        include_str!("../../drivers/01-azuredisk.json"),
+    ),
+    (
+        "02-azuredisk-v1beta",
+        include_str!("../../drivers/02-azuredisk-v1beta.json"),
+    ),
     ("03-smb", include_str!("../../drivers/03-smb.json")),
-    ("04-azurefile", include_str!("../../drivers/04-azurefile.json")),
-    ("05-azurefile-v1beta", include_str!("../../drivers/05-azurefile-v1beta.json")),
+    (
+        "04-azurefile",
+        include_str!("../../drivers/04-azurefile.json"),
+    ),
+    (
+        "05-azurefile-v1beta",
+        include_str!("../../drivers/05-azurefile-v1beta.json"),
+    ),
     ("06-gce-pd", include_str!("../../drivers/06-gce-pd.json")),
-    ("07-gce-pd-v1beta", include_str!("../../drivers/07-gce-pd-v1beta.json")),
+    (
+        "07-gce-pd-v1beta",
+        include_str!("../../drivers/07-gce-pd-v1beta.json"),
+    ),
     ("08-aws-ebs", include_str!("../../drivers/08-aws-ebs.json")),
     ("09-vsphere", include_str!("../../drivers/09-vsphere.json")),
-    ("10-longhorn", include_str!("../../drivers/10-longhorn.json")),
+    (
+        "10-longhorn",
+        include_str!("../../drivers/10-longhorn.json"),
+    ),
 ];
 
 /// The calls of one driver for one volume.
@@ -67,7 +85,13 @@ pub(super) struct Phase {
 impl Sequence {
     /// Returns all sequences, in the order in which they run on one node.
     pub fn all() -> Result<Vec<Self>, String> {
-        FILES.iter().map(|(name, text)| text.parse().map_err(|error| format!("{name}.json: {error}"))).collect()
+        FILES
+            .iter()
+            .map(|(name, text)| {
+                text.parse()
+                    .map_err(|error| format!("{name}.json: {error}"))
+            })
+            .collect()
     }
 }
 
@@ -85,17 +109,26 @@ impl FromStr for Sequence {
                 let context = |error| format!("{}, step {step}: {error}", phase.name);
                 let step = Step::parse(known.fill(step).map_err(context)?).map_err(context)?;
                 // Any value: only whether the name is known matters here.
-                step.kept().into_iter().for_each(|name| known.set(name, "0".to_owned()));
+                step.kept()
+                    .into_iter()
+                    .for_each(|name| known.set(name, "0".to_owned()));
             }
         }
         Ok(sequence)
     }
 }
 
-fn insert_parts(steps: &[Value], parts: &BTreeMap<String, Vec<Value>>) -> Result<Vec<Value>, String> {
+fn insert_parts(
+    steps: &[Value],
+    parts: &BTreeMap<String, Vec<Value>>,
+) -> Result<Vec<Value>, String> {
     let mut inserted = Vec::new();
     for step in steps {
-        match step.as_object().filter(|step| step.len() == 1).and_then(|step| step.get("part")) {
+        match step
+            .as_object()
+            .filter(|step| step.len() == 1)
+            .and_then(|step| step.get("part"))
+        {
             None => inserted.push(step.clone()),
             Some(name) => {
                 let part = name.as_str().and_then(|name| parts.get(name));
@@ -119,9 +152,15 @@ impl Variables {
     pub(super) fn fill(&self, value: &Value) -> Result<Value, String> {
         Ok(match value {
             Value::String(text) => Value::String(self.fill_text(text)?),
-            Value::Array(items) => Value::Array(items.iter().map(|item| self.fill(item)).collect::<Result<_, _>>()?),
+            Value::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| self.fill(item))
+                    .collect::<Result<_, _>>()?,
+            ),
             Value::Object(fields) => {
-                let filled = |(name, value): (&String, &Value)| Ok((name.clone(), self.fill(value)?));
+                let filled =
+                    |(name, value): (&String, &Value)| Ok((name.clone(), self.fill(value)?));
                 Value::Object(fields.iter().map(filled).collect::<Result<_, String>>()?)
             }
             other => other.clone(),
@@ -132,8 +171,13 @@ impl Variables {
         let mut parts = text.split('$');
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let end = part.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(part.len());
-            let value = self.0.get(&part[..end]).ok_or_else(|| format!("unknown variable ${}", &part[..end]))?;
+            let end = part
+                .find(|c: char| !c.is_ascii_alphabetic())
+                .unwrap_or(part.len());
+            let value = self
+                .0
+                .get(&part[..end])
+                .ok_or_else(|| format!("unknown variable ${}", &part[..end]))?;
             filled += value;
             filled += &part[end..];
         }
@@ -158,7 +202,9 @@ pub(super) struct Text<T>(pub(super) T);
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
+        text.parse()
+            .map(Self)
+            .map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
     }
 }
 
@@ -198,14 +244,36 @@ const ACTORS: [&str; 4] = ["kubelet", "container", "pod", "cloud"];
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", deny_unknown_fields)]
 pub(super) enum Operation {
-    MkdirAll { path: String },
-    WriteFile { path: String, data: String },
-    ReadFile { path: String, want: String },
-    ReadDir { path: String, contains: String },
-    Readlink { path: String, want: String },
-    Lstat { path: String, want: FileKind },
-    GetDiskFreeSpaceEx { path: String },
-    GrowDisk { disk: Text<u32>, keep: Option<String> },
+    MkdirAll {
+        path: String,
+    },
+    WriteFile {
+        path: String,
+        data: String,
+    },
+    ReadFile {
+        path: String,
+        want: String,
+    },
+    ReadDir {
+        path: String,
+        contains: String,
+    },
+    Readlink {
+        path: String,
+        want: String,
+    },
+    Lstat {
+        path: String,
+        want: FileKind,
+    },
+    GetDiskFreeSpaceEx {
+        path: String,
+    },
+    GrowDisk {
+        disk: Text<u32>,
+        keep: Option<String>,
+    },
 }
 
 /// What `Lstat` distinguishes.
@@ -231,38 +299,74 @@ pub(super) enum FileKind {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "check", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Check {
-    Staged { disk: Text<u32>, path: String },
-    Unstaged { disk: Text<u32>, path: String },
-    FormattedOnce { disk: Text<u32> },
-    Online { disk: Text<u32> },
-    Offline { disk: Text<u32> },
-    NoDisk { disk: Text<u32> },
-    FillsDisk { disk: Text<u32> },
-    SizeAtLeast { bytes: Text<u64>, requested: Text<u64> },
-    SizeInGib { bytes: Text<u64>, requested: Text<u64> },
-    Link { path: String, target: String },
-    Absent { path: String },
-    Mappings { remotes: Vec<String> },
+    Staged {
+        disk: Text<u32>,
+        path: String,
+    },
+    Unstaged {
+        disk: Text<u32>,
+        path: String,
+    },
+    FormattedOnce {
+        disk: Text<u32>,
+    },
+    Online {
+        disk: Text<u32>,
+    },
+    Offline {
+        disk: Text<u32>,
+    },
+    NoDisk {
+        disk: Text<u32>,
+    },
+    FillsDisk {
+        disk: Text<u32>,
+    },
+    SizeAtLeast {
+        bytes: Text<u64>,
+        requested: Text<u64>,
+    },
+    SizeInGib {
+        bytes: Text<u64>,
+        requested: Text<u64>,
+    },
+    Link {
+        path: String,
+        target: String,
+    },
+    Absent {
+        path: String,
+    },
+    Mappings {
+        remotes: Vec<String>,
+    },
     MappingsEncrypted {},
 }
 
 impl Step {
     /// Parses a step whose variables are replaced.
     pub(super) fn parse(step: Value) -> Result<Self, String> {
-        let Value::Object(mut step) = step else { return Err("not an object".to_owned()) };
+        let Value::Object(mut step) = step else {
+            return Err("not an object".to_owned());
+        };
         if step.remove("note").is_some_and(|note| !note.is_string()) {
             return Err("the note is not text".to_owned());
         }
         if step.contains_key("call") {
             let call: Call = typed(Value::Object(step))?;
-            call.method.0.request(&Value::Object(call.request.clone()))?;
+            call.method
+                .0
+                .request(&Value::Object(call.request.clone()))?;
             Ok(Self::Call(Box::new(call)))
         } else if step.contains_key("control") {
             Ok(Self::Control(typed(Value::Object(step))?))
         } else if let Some(actor) = step.remove("as") {
             let known = ACTORS.iter().find(|known| actor == **known);
             let actor = known.ok_or_else(|| format!("unknown actor {actor}"))?;
-            Ok(Self::Action((*actor).to_owned(), typed(Value::Object(step))?))
+            Ok(Self::Action(
+                (*actor).to_owned(),
+                typed(Value::Object(step))?,
+            ))
         } else {
             Ok(Self::Check(typed(Value::Object(step))?))
         }
@@ -271,10 +375,18 @@ impl Step {
     /// Returns the variables that the step sets.
     fn kept(&self) -> Vec<&str> {
         match self {
-            Self::Call(call) => {
-                call.keep.keys().map(String::as_str).chain(call.find.as_ref().map(|find| find.keep.as_str())).collect()
-            }
-            Self::Action(_, Operation::GrowDisk { keep: Some(name), .. }) => vec![name],
+            Self::Call(call) => call
+                .keep
+                .keys()
+                .map(String::as_str)
+                .chain(call.find.as_ref().map(|find| find.keep.as_str()))
+                .collect(),
+            Self::Action(
+                _,
+                Operation::GrowDisk {
+                    keep: Some(name), ..
+                },
+            ) => vec![name],
             Self::Action(..) | Self::Control(_) | Self::Check(_) => Vec::new(),
         }
     }
@@ -293,7 +405,9 @@ mod tests {
     #[test]
     fn every_file_of_the_folder_runs_in_the_order_of_its_name() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/drivers");
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let entries = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = entries.collect();
         names.sort();
         assert_eq!(names, FILES.map(|(name, _)| format!("{name}.json")));
@@ -311,16 +425,43 @@ mod tests {
     fn a_mistake_in_a_file_is_an_error_that_names_it() {
         for (step, message) in [
             (r#"{"call": "disk/v1/Scan"}"#, "unknown RPC disk/v1/Scan"),
-            (r#"{"call": "disk/v1/Rescan", "wants": {}}"#, "unknown field `wants`"),
-            (r#"{"call": "disk/v1/Rescan", "note": 1}"#, "the note is not text"),
-            (r#"{"call": "disk/v1/GetDiskStats", "request": {"disk": 1}}"#, "is not a request of disk/v1 GetDiskStats"),
-            (r#"{"call": "filesystem/v1/Mkdir", "request": {"path": "$pat"}}"#, "unknown variable $pat"),
-            (r#"{"as": "kubelet", "do": "MkdirAll", "path": "x", "mode": "x"}"#, "unknown field `mode`"),
-            (r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#, "unknown actor \"admin\""),
-            (r#"{"as": "pod", "do": "Chmod", "path": "x"}"#, "unknown variant `Chmod`"),
-            (r#"{"check": "online", "disk": "one"}"#, "'one': invalid digit"),
+            (
+                r#"{"call": "disk/v1/Rescan", "wants": {}}"#,
+                "unknown field `wants`",
+            ),
+            (
+                r#"{"call": "disk/v1/Rescan", "note": 1}"#,
+                "the note is not text",
+            ),
+            (
+                r#"{"call": "disk/v1/GetDiskStats", "request": {"disk": 1}}"#,
+                "is not a request of disk/v1 GetDiskStats",
+            ),
+            (
+                r#"{"call": "filesystem/v1/Mkdir", "request": {"path": "$pat"}}"#,
+                "unknown variable $pat",
+            ),
+            (
+                r#"{"as": "kubelet", "do": "MkdirAll", "path": "x", "mode": "x"}"#,
+                "unknown field `mode`",
+            ),
+            (
+                r#"{"as": "admin", "do": "MkdirAll", "path": "x"}"#,
+                "unknown actor \"admin\"",
+            ),
+            (
+                r#"{"as": "pod", "do": "Chmod", "path": "x"}"#,
+                "unknown variant `Chmod`",
+            ),
+            (
+                r#"{"check": "online", "disk": "one"}"#,
+                "'one': invalid digit",
+            ),
             (r#"{"check": "clean"}"#, "unknown variant `clean`"),
-            (r#"{"check": "mappings-encrypted", "disk": "1"}"#, "unknown field `disk`"),
+            (
+                r#"{"check": "mappings-encrypted", "disk": "1"}"#,
+                "unknown field `disk`",
+            ),
             (r#"{"part": "stage"}"#, "unknown part \"stage\""),
         ] {
             let error = refused(step);

@@ -9,7 +9,11 @@ pub(super) fn values(message: &Value) -> String {
     let (mut message, mut values) = (message.clone(), Vec::new());
     hide_secrets(&mut message);
     add_values(&message, &mut values);
-    let shown: Vec<String> = values.iter().filter(|value| !value.is_empty()).map(|value| short(value)).collect();
+    let shown: Vec<String> = values
+        .iter()
+        .filter(|value| !value.is_empty())
+        .map(|value| short(value))
+        .collect();
     shown.join(", ")
 }
 
@@ -19,9 +23,14 @@ pub(super) fn short(text: &str) -> String {
     if let Some(guid) = text.strip_prefix(r"\\?\Volume{") {
         return format!("volume {}…", guid.chars().take(6).collect::<String>());
     }
-    let is_path = text.starts_with(['\\', '/']) && !text.starts_with(r"\\") || text.as_bytes().get(1) == Some(&b':');
-    let Some(first) = text.find(['\\', '/']).filter(|_| is_path) else { return text.to_owned() };
-    let Some(last) = text.rfind(['\\', '/']).filter(|last| *last > first) else { return text.to_owned() };
+    let is_path = text.starts_with(['\\', '/']) && !text.starts_with(r"\\")
+        || text.as_bytes().get(1) == Some(&b':');
+    let Some(first) = text.find(['\\', '/']).filter(|_| is_path) else {
+        return text.to_owned();
+    };
+    let Some(last) = text.rfind(['\\', '/']).filter(|last| *last > first) else {
+        return text.to_owned();
+    };
     format!("{}…{}", &text[..=first], &text[last..])
 }
 
@@ -49,9 +58,15 @@ mod tests {
     fn messages_are_shown_by_their_values_without_secrets() {
         for (json, shown) in [
             (json!({}), ""),
-            (json!({"volumeId": r"\\?\Volume{0123456789}\"}), "volume 012345…"),
+            (
+                json!({"volumeId": r"\\?\Volume{0123456789}\"}),
+                "volume 012345…",
+            ),
             (json!({"diskNumber": "1", "isOnline": false}), "1, false"),
-            (json!({"targetPortal": {"targetAddress": "10.0.0.1"}, "chapSecret": "secret"}), "$chapSecret, 10.0.0.1"),
+            (
+                json!({"targetPortal": {"targetAddress": "10.0.0.1"}, "chapSecret": "secret"}),
+                "$chapSecret, 10.0.0.1",
+            ),
             (json!({"error": "", "exists": true}), "true"),
         ] {
             assert_eq!(values(&json), shown);

@@ -7,7 +7,11 @@ use crate::backend::SimulatedNode;
 use crate::flags::SimFlags;
 
 /// Fails, with where to run the demonstration instead.
-pub fn replay(_flags: &SimFlags, _node: SimulatedNode, _out: impl Write) -> Result<bool, Box<dyn Error>> {
+pub fn replay(
+    _flags: &SimFlags,
+    _node: SimulatedNode,
+    _out: impl Write,
+) -> Result<bool, Box<dyn Error>> {
     Err("replay needs Unix sockets: run it on Linux".into())
 }
 

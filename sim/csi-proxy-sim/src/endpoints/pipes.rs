@@ -12,6 +12,11 @@ use crate::{reflection, serve};
 
 /// Serves the node on named pipes until a signal to stop.
 pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(), Box<dyn Error>> {
-    let endpoints = || Ok(Endpoints { services: reflection::services, ..named_pipes(&flags.daemon)? });
+    let endpoints = || {
+        Ok(Endpoints {
+            services: reflection::services,
+            ..named_pipes(&flags.daemon)?
+        })
+    };
     serve::serve(flags, node, endpoints, out)
 }

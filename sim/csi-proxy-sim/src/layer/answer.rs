@@ -21,16 +21,27 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) async fn read(response: Response<Incoming>) -> Result<Self, Status> {
         let (head, body) = response.into_parts();
-        let body = body.collect().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let body = body
+            .collect()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
         let trailers = body.trailers().cloned();
-        Ok(Self { headers: head.headers, data: body.to_bytes(), trailers })
+        Ok(Self {
+            headers: head.headers,
+            data: body.to_bytes(),
+            trailers,
+        })
     }
 
     /// Returns the status, which is in the trailers, or in the headers of an answer that has only
     /// these.
     pub(super) fn status(&self) -> Status {
         let from = |headers: &HeaderMap| Status::from_header_map(headers);
-        let status = self.trailers.as_ref().and_then(from).or_else(|| from(&self.headers));
+        let status = self
+            .trailers
+            .as_ref()
+            .and_then(from)
+            .or_else(|| from(&self.headers));
         status.unwrap_or_else(|| Status::unknown("the answer has no status"))
     }
 

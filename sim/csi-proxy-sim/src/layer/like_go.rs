@@ -32,9 +32,13 @@ impl GoVersion {
     /// Returns the text of GetVolumeIDFromTargetPath where nothing is mounted; `None` if it is like
     /// ours.
     fn not_mounted(self, ours: &Status) -> Option<&'static str> {
-        let is_there = !ours.message().contains("there is no file or directory at the path");
+        let is_there = !ours
+            .message()
+            .contains("there is no file or directory at the path");
         match (self, is_there) {
-            (Self::V1_2, true) => Some("cmd: (Get-Item -Path $Env:mount).Target, output: , error: <nil>"),
+            (Self::V1_2, true) => {
+                Some("cmd: (Get-Item -Path $Env:mount).Target, output: , error: <nil>")
+            }
             (Self::V1_2, false) => None,
             (Self::V1_3, true) => Some("not a mounted folder"),
             (Self::V1_3, false) => Some("The system cannot find the file specified."),
@@ -44,15 +48,23 @@ impl GoVersion {
     /// Notes the state of the node before a call whose effect differs.
     pub(super) fn before(self, sim: &Sim, name: &str, request: &Value) -> Imitation {
         let rpc = name.rsplit('/').next().unwrap_or_default();
-        let number = ["diskNumber", "diskID"].iter().find_map(|field| number(&request[field]));
+        let number = ["diskNumber", "diskID"]
+            .iter()
+            .find_map(|field| number(&request[field]));
         let disk = number.and_then(|number| sim.disk(number));
-        let is_brought_online = matches!(rpc, "SetDiskState" | "SetAttachState") && request["isOnline"] == true;
+        let is_brought_online =
+            matches!(rpc, "SetDiskState" | "SetAttachState") && request["isOnline"] == true;
         Imitation {
             version: self,
             is_list: rpc == "ListVolumesOnDisk",
             is_search: matches!(rpc, "GetVolumeIDFromTargetPath" | "GetVolumeIDFromMount"),
-            formatted: (rpc == "FormatVolume").then(|| formatted(sim, request["volumeId"].as_str()?)).flatten(),
-            read_only: disk.as_ref().filter(|disk| is_brought_online && disk.read_only).and(number),
+            formatted: (rpc == "FormatVolume")
+                .then(|| formatted(sim, request["volumeId"].as_str()?))
+                .flatten(),
+            read_only: disk
+                .as_ref()
+                .filter(|disk| is_brought_online && disk.read_only)
+                .and(number),
             cannot_partition: disk
                 .filter(|disk| rpc == "PartitionDisk" && (disk.offline || disk.read_only))
                 .and(number),
@@ -77,7 +89,9 @@ impl Imitation {
     /// Returns the error of a call that the Go program refuses and ours does not.
     pub(super) fn refusal(&self) -> Option<Status> {
         let disk = self.cannot_partition?;
-        Some(Status::unknown(format!("like-go: disk {disk} is offline or read-only, so it cannot be partitioned")))
+        Some(Status::unknown(format!(
+            "like-go: disk {disk} is offline or read-only, so it cannot be partitioned"
+        )))
     }
 
     pub(super) fn change(self, sim: &Sim, answer: &mut Answer) {
@@ -92,7 +106,9 @@ impl Imitation {
                 }
             }
             Code::NotFound if self.is_list => answer.set_empty(),
-            Code::NotFound if self.is_search => answer.set_status(Code::Unknown, self.version.not_mounted(&status)),
+            Code::NotFound if self.is_search => {
+                answer.set_status(Code::Unknown, self.version.not_mounted(&status))
+            }
             // These codes come from gRPC and not from the program.
             Code::Unimplemented | Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable => {}
             _ => answer.set_status(Code::Unknown, None),
@@ -103,11 +119,20 @@ impl Imitation {
 /// Returns the GUID of a volume that has a file system.
 fn formatted(sim: &Sim, id: &str) -> Option<Uuid> {
     let partitions = sim.disks().into_iter().flat_map(|disk| disk.partitions);
-    let volume = partitions.filter_map(|partition| partition.volume).find(|volume| volume.name() == id)?;
-    volume.file_system.is_some().then(|| Uuid::parse_str(id.get(r"\\?\Volume{".len()..id.len() - 2)?).ok()).flatten()
+    let volume = partitions
+        .filter_map(|partition| partition.volume)
+        .find(|volume| volume.name() == id)?;
+    volume
+        .file_system
+        .is_some()
+        .then(|| Uuid::parse_str(id.get(r"\\?\Volume{".len()..id.len() - 2)?).ok())
+        .flatten()
 }
 
 /// Returns a number, which older versions send as text.
 fn number(value: &Value) -> Option<u32> {
-    value.as_u64().map_or_else(|| value.as_str()?.parse().ok(), |number| number.try_into().ok())
+    value.as_u64().map_or_else(
+        || value.as_str()?.parse().ok(),
+        |number| number.try_into().ok(),
+    )
 }

@@ -35,7 +35,13 @@ impl Recorder {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let file = File::create(path)?;
         let (volumes, secrets, faults) = (Vec::new(), Map::new(), Vec::new());
-        let mut recording = Recording { file, end: HEAD.len() as u64, volumes, secrets, faults };
+        let mut recording = Recording {
+            file,
+            end: HEAD.len() as u64,
+            volumes,
+            secrets,
+            faults,
+        };
         recording.file.write_all(HEAD.as_bytes())?;
         recording.write("")?;
         Ok(Self(Mutex::new(recording)))
@@ -44,8 +50,14 @@ impl Recorder {
     /// Records a call, its request without secrets, and the answer.
     pub(super) fn record(&self, rpc: &KnownRpc, request: Value, answer: &Answer) {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(step) = recording.step(rpc, request, answer) else { return };
-        let comma = if recording.end == HEAD.len() as u64 { "" } else { "," };
+        let Some(step) = recording.step(rpc, request, answer) else {
+            return;
+        };
+        let comma = if recording.end == HEAD.len() as u64 {
+            ""
+        } else {
+            ","
+        };
         if let Err(error) = recording.write(&format!("{comma}\n{step}")) {
             tracing::warn!(%error, rpc = rpc.name, "cannot record a call");
         }
@@ -57,8 +69,14 @@ impl Recording {
     fn step(&mut self, rpc: &KnownRpc, mut request: Value, answer: &Answer) -> Option<Value> {
         let status = answer.status();
         let message = answer.data.get(PREFIX..).unwrap_or_default();
-        let response = || rpc.rpc.response_json(message, SerializeOptions::new()).unwrap_or_default();
-        if !rpc.is_of_driver() && (status.code() != Code::Ok || !self.is_replayed(&mut request, response)) {
+        let response = || {
+            rpc.rpc
+                .response_json(message, SerializeOptions::new())
+                .unwrap_or_default()
+        };
+        if !rpc.is_of_driver()
+            && (status.code() != Code::Ok || !self.is_replayed(&mut request, response))
+        {
             return None;
         }
         self.note_secrets(&request);
@@ -97,8 +115,12 @@ impl Recording {
             }
             return is_replayed;
         }
-        let Some(id) = request.get_mut("id") else { return true };
-        let Some(index) = self.faults.iter().position(|fault| fault == id) else { return false };
+        let Some(id) = request.get_mut("id") else {
+            return true;
+        };
+        let Some(index) = self.faults.iter().position(|fault| fault == id) else {
+            return false;
+        };
         *id = (index + 1).into();
         true
     }
@@ -107,18 +129,26 @@ impl Recording {
     fn write(&mut self, step: &str) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.end))?;
         let variables = Value::from(self.secrets.clone());
-        self.file.write_all(format!("{step}\n]}}],\n\"variables\": {variables}}}\n").as_bytes())?;
+        self.file
+            .write_all(format!("{step}\n]}}],\n\"variables\": {variables}}}\n").as_bytes())?;
         self.end += step.len() as u64;
         Ok(())
     }
 
     fn note_secrets(&mut self, request: &Value) {
-        request.as_array().into_iter().flatten().for_each(|item| self.note_secrets(item));
+        request
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|item| self.note_secrets(item));
         for (name, value) in request.as_object().into_iter().flatten() {
             if is_secret(name) {
                 self.secrets.insert(name.clone(), "".into());
             }
-            if let Some(node) = (name == NODE_FILE).then(|| toml::from_str(value.as_str()?).ok()).flatten() {
+            if let Some(node) = (name == NODE_FILE)
+                .then(|| toml::from_str(value.as_str()?).ok())
+                .flatten()
+            {
                 self.note_secrets(&node);
             }
             self.note_secrets(value);
@@ -127,19 +157,26 @@ impl Recording {
 
     /// Makes variables of the volumes in an answer that are new.
     fn find_volumes(&mut self, value: &Value, path: &str, keep: &mut Map<String, Value>) {
-        let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let below = |key: &str| {
+            if path.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{path}.{key}")
+            }
+        };
         match value {
             Value::String(text) if is_volume(text) && !self.volumes.contains(text) => {
                 keep.insert(variable(self.volumes.len()), path.into());
                 self.volumes.push(text.clone());
             }
             Value::Array(items) => {
-                items
-                    .iter()
-                    .enumerate()
-                    .for_each(|(index, item)| self.find_volumes(item, &below(&index.to_string()), keep));
+                items.iter().enumerate().for_each(|(index, item)| {
+                    self.find_volumes(item, &below(&index.to_string()), keep)
+                });
             }
-            Value::Object(fields) => fields.iter().for_each(|(key, item)| self.find_volumes(item, &below(key), keep)),
+            Value::Object(fields) => fields
+                .iter()
+                .for_each(|(key, item)| self.find_volumes(item, &below(key), keep)),
             _ => {}
         }
     }
@@ -150,12 +187,20 @@ impl Recording {
         match value {
             Value::String(text) => {
                 for (index, volume) in self.volumes.iter().enumerate() {
-                    let name = if index < known { format!("${}", variable(index)) } else { "<volume>".to_owned() };
+                    let name = if index < known {
+                        format!("${}", variable(index))
+                    } else {
+                        "<volume>".to_owned()
+                    };
                     *text = text.replace(volume, &name);
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.name_volumes(known, item)),
-            Value::Object(fields) => fields.values_mut().for_each(|item| self.name_volumes(known, item)),
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|item| self.name_volumes(known, item)),
+            Value::Object(fields) => fields
+                .values_mut()
+                .for_each(|item| self.name_volumes(known, item)),
             _ => {}
         }
     }
@@ -163,7 +208,12 @@ impl Recording {
 
 /// Leaves out the identifiers that the simulator makes for a disk whose node file gives none.
 fn remove_page83(response: &mut Value) {
-    for disk in response.get_mut("diskIDs").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+    for disk in response
+        .get_mut("diskIDs")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(Map::values_mut)
+    {
         disk.as_object_mut().map(|ids| ids.remove("page83"));
     }
 }
@@ -175,5 +225,13 @@ fn is_volume(text: &str) -> bool {
 /// Returns the variable of a volume, in letters only: `volumeA`, `volumeB`, and so on.
 fn variable(index: usize) -> String {
     let letter = |digit: usize| char::from(b'A' + u8::try_from(digit % 26).unwrap_or_default());
-    format!("volume{}{}", if index < 26 { String::new() } else { letter(index / 26 - 1).into() }, letter(index))
+    format!(
+        "volume{}{}",
+        if index < 26 {
+            String::new()
+        } else {
+            letter(index / 26 - 1).into()
+        },
+        letter(index)
+    )
 }

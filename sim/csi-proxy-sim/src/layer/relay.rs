@@ -63,12 +63,21 @@ impl<L: Listener> Listener for Layered<L> {
     type Stream = Either<DuplexStream, L::Stream>;
 
     async fn accept(&mut self) -> io::Result<Self::Stream> {
-        let Some(listener) = &mut self.listener else { return pending().await };
+        let Some(listener) = &mut self.listener else {
+            return pending().await;
+        };
         let stream = listener.accept().await?;
-        let Some(layer) = &self.layer else { return Ok(Either::Right(stream)) };
+        let Some(layer) = &self.layer else {
+            return Ok(Either::Right(stream));
+        };
         let (daemon, of_daemon) = duplex(CAPACITY);
         let relay = relay(stream, daemon, Arc::clone(layer));
-        self.connections.tasks.spawn(self.connections.cut.clone().run_until_cancelled_owned(relay));
+        self.connections.tasks.spawn(
+            self.connections
+                .cut
+                .clone()
+                .run_until_cancelled_owned(relay),
+        );
         Ok(Either::Left(of_daemon))
     }
 
@@ -94,14 +103,18 @@ where
         return;
     }
     let handshake = client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(daemon));
-    let Ok((sender, connection)) = handshake.await else { return };
+    let Ok((sender, connection)) = handshake.await else {
+        return;
+    };
     let cut = Arc::new(Notify::new());
     let service = service_fn(|request: Request<Incoming>| {
         let (layer, sender, cut) = (Arc::clone(&layer), sender.clone(), Arc::clone(&cut));
         async move { Ok::<_, Infallible>(layer.answer(request, sender, &cut).await) }
     });
     let client = TokioIo::new(AuthorityFilter::new(client, HEADER_TIMEOUT));
-    let mut served = pin!(server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(client, service));
+    let mut served = pin!(
+        server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(client, service)
+    );
     tokio::select! {
         _ = served.as_mut() => return,
         _ = connection => {}

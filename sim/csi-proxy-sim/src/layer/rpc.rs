@@ -24,11 +24,18 @@ pub(super) const NODE_FILE: &str = "nodeFile";
 pub(super) const CONTROL: &str = "sim-control";
 
 static RPCS: LazyLock<BTreeMap<&'static str, KnownRpc>> = LazyLock::new(|| {
-    let of_row = |row| dynamic_client::rpcs(row).into_iter().map(move |(name, rpc)| (row, name, rpc));
-    let known = GROUP_VERSIONS.iter().flat_map(of_row).map(|(row, name, rpc)| {
-        let name = format!("{}/{}/{name}", row.group.name(), row.version);
-        (rpc.path, KnownRpc { name, rpc })
-    });
+    let of_row = |row| {
+        dynamic_client::rpcs(row)
+            .into_iter()
+            .map(move |(name, rpc)| (row, name, rpc))
+    };
+    let known = GROUP_VERSIONS
+        .iter()
+        .flat_map(of_row)
+        .map(|(row, name, rpc)| {
+            let name = format!("{}/{}/{name}", row.group.name(), row.version);
+            (rpc.path, KnownRpc { name, rpc })
+        });
     known.chain(control_rpcs()).collect()
 });
 
@@ -47,26 +54,42 @@ pub(crate) fn find(path: &str) -> Option<&'static KnownRpc> {
 /// Returns the RPCs of the control API that change the node, by their paths.
 fn control_rpcs() -> impl Iterator<Item = (&'static str, KnownRpc)> {
     let pool = DescriptorPool::decode(DESCRIPTORS).expect("the descriptors decode");
-    let methods: Vec<_> = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()).collect();
-    methods.into_iter().filter(|method| !READS.iter().any(|read| method.name().starts_with(read))).map(|method| {
-        let (service, name) = (method.parent_service().clone(), method.name());
-        // There are two dozen, and the table is made once.
-        let path: &'static str = format!("/{}/{name}", service.full_name()).leak();
-        let name = format!("{CONTROL}/{}/{name}", service.name());
-        let rpc = Rpc { path, request: method.input(), response: method.output(), comment: String::new() };
-        (path, KnownRpc { name, rpc })
-    })
+    let methods: Vec<_> = pool
+        .services()
+        .flat_map(|service| service.methods().collect::<Vec<_>>())
+        .collect();
+    methods
+        .into_iter()
+        .filter(|method| !READS.iter().any(|read| method.name().starts_with(read)))
+        .map(|method| {
+            let (service, name) = (method.parent_service().clone(), method.name());
+            // There are two dozen, and the table is made once.
+            let path: &'static str = format!("/{}/{name}", service.full_name()).leak();
+            let name = format!("{CONTROL}/{}/{name}", service.name());
+            let rpc = Rpc {
+                path,
+                request: method.input(),
+                response: method.output(),
+                comment: String::new(),
+            };
+            (path, KnownRpc { name, rpc })
+        })
 }
 
 impl KnownRpc {
     /// Returns the request as JSON, with the variable `$password` for the value of the field
     /// `password`, and so on. `data` is the message with its prefix; an invalid one has no fields.
     pub(super) fn request_json(&self, data: &[u8]) -> Value {
-        let message = DynamicMessage::decode(self.rpc.request.clone(), data.get(PREFIX..).unwrap_or_default());
+        let message = DynamicMessage::decode(
+            self.rpc.request.clone(),
+            data.get(PREFIX..).unwrap_or_default(),
+        );
         let options = SerializeOptions::new();
-        let json = message
-            .ok()
-            .and_then(|message| message.serialize_with_options(serde_json::value::Serializer, &options).ok());
+        let json = message.ok().and_then(|message| {
+            message
+                .serialize_with_options(serde_json::value::Serializer, &options)
+                .ok()
+        });
         let mut json = json.unwrap_or_default();
         hide_secrets(&mut json);
         json
@@ -81,7 +104,12 @@ impl KnownRpc {
     pub(super) fn call(&self, request: &Value) -> Call {
         let mut values = Vec::new();
         add_values(request, &mut values);
-        Call { sequence: 0, primitive: self.name.clone().into(), object: values.join(" "), mutates: false }
+        Call {
+            sequence: 0,
+            primitive: self.name.clone().into(),
+            object: values.join(" "),
+            mutates: false,
+        }
     }
 }
 
@@ -92,7 +120,11 @@ pub(super) fn is_secret(field: &str) -> bool {
 }
 
 pub(crate) fn hide_secrets(value: &mut Value) {
-    value.as_array_mut().into_iter().flatten().for_each(hide_secrets);
+    value
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .for_each(hide_secrets);
     for (name, value) in value.as_object_mut().into_iter().flatten() {
         if is_secret(name) {
             *value = format!("${name}").into();
@@ -111,6 +143,10 @@ pub(crate) fn add_values(value: &Value, to: &mut Vec<String>) {
     match value {
         Value::Object(fields) => fields.values().for_each(|value| add_values(value, to)),
         Value::Array(items) => items.iter().for_each(|value| add_values(value, to)),
-        other => to.push(other.as_str().map_or_else(|| other.to_string(), str::to_owned)),
+        other => to.push(
+            other
+                .as_str()
+                .map_or_else(|| other.to_string(), str::to_owned),
+        ),
     }
 }

@@ -52,12 +52,24 @@ pub(crate) async fn serve(listener: TcpListener, location: Location) {
 }
 
 async fn serve_connection(stream: TcpStream, location: Location) {
-    let connection = Arc::new(Connection { location, cut: Notify::new() });
+    let connection = Arc::new(Connection {
+        location,
+        cut: Notify::new(),
+    });
     let service = service_fn(|request| {
         let connection = Arc::clone(&connection);
-        async move { Ok::<_, Infallible>(connection.answer(request).await.unwrap_or_else(Status::into_http)) }
+        async move {
+            Ok::<_, Infallible>(
+                connection
+                    .answer(request)
+                    .await
+                    .unwrap_or_else(Status::into_http),
+            )
+        }
     });
-    let served = pin!(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+    let served = pin!(
+        http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service)
+    );
     tokio::select! {
         _ = served => {}
         () = connection.cut.notified() => {}
@@ -69,17 +81,28 @@ impl Connection {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let reflected = || {
             let rows = GROUP_VERSIONS.iter().map(api::GroupVersion::descriptors);
-            reflection::builder(rows.chain([DESCRIPTORS, tonic_health::pb::FILE_DESCRIPTOR_SET]).collect())
+            reflection::builder(
+                rows.chain([DESCRIPTORS, tonic_health::pb::FILE_DESCRIPTOR_SET])
+                    .collect(),
+            )
         };
         let defect = |error: tonic_reflection::server::Error| Status::internal(error.to_string());
         let answered = match service {
-            "grpc.reflection.v1.ServerReflection" => reflected().build_v1().map_err(defect)?.call(request).await,
+            "grpc.reflection.v1.ServerReflection" => {
+                reflected().build_v1().map_err(defect)?.call(request).await
+            }
             "grpc.reflection.v1alpha.ServerReflection" => {
-                reflected().build_v1alpha().map_err(defect)?.call(request).await
+                reflected()
+                    .build_v1alpha()
+                    .map_err(defect)?
+                    .call(request)
+                    .await
             }
             _ => {
                 let row = GROUP_VERSIONS.iter().find(|row| row.service == service);
-                let mut endpoint = self.connect(row.map_or(ENDPOINT, api::GroupVersion::pipe)).await?;
+                let mut endpoint = self
+                    .connect(row.map_or(ENDPOINT, api::GroupVersion::pipe))
+                    .await?;
                 let sent = send(&mut endpoint, request.map(Body::new), &self.cut).await;
                 return sent.map(|response| response.map(Body::new));
             }
@@ -89,8 +112,11 @@ impl Connection {
 
     /// Connects to an endpoint.
     async fn connect(&self, name: &str) -> Result<SendRequest<Body>, Status> {
-        let refused = |error: &dyn Error| Status::unavailable(format!("cannot connect to {name}: {error}"));
-        let stream = connect(&self.location.address(name)).await.map_err(|error| refused(&error))?;
+        let refused =
+            |error: &dyn Error| Status::unavailable(format!("cannot connect to {name}: {error}"));
+        let stream = connect(&self.location.address(name))
+            .await
+            .map_err(|error| refused(&error))?;
         let connected = handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
         let (sender, connection) = connected.map_err(|error| refused(&error))?;
         tokio::spawn(connection);

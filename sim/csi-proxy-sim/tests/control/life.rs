@@ -19,7 +19,9 @@ async fn nobody_needs_to_read_the_output_of_a_node_that_restarts() {
     for restart in [&["restart"][..], &["restart", "--daemon-only"]] {
         program.ctl(restart).ok();
     }
-    program.ctl(&["inject", "--rpc", "disk/*", "--crash", "--count", "1"]).ok();
+    program
+        .ctl(&["inject", "--rpc", "disk/*", "--crash", "--count", "1"])
+        .ok();
     let disks = program.driver().disk();
     while disks.list_disk_ids().await.is_err() {}
     program.signal("TERM");
@@ -39,8 +41,20 @@ fn two_restarts_at_once_are_both_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_ends_leaves_every_call_without_an_answer() {
     let program = Program::start(&[]);
-    for end in [&["restart", "--daemon-only"][..], &["inject", "--rpc", "disk/Rescan", "--crash", "--count", "1"]] {
-        program.ctl(&["inject", "--rpc", "disk/ListDiskIDs", "--hold", "--count", "64"]).ok();
+    for end in [
+        &["restart", "--daemon-only"][..],
+        &["inject", "--rpc", "disk/Rescan", "--crash", "--count", "1"],
+    ] {
+        program
+            .ctl(&[
+                "inject",
+                "--rpc",
+                "disk/ListDiskIDs",
+                "--hold",
+                "--count",
+                "64",
+            ])
+            .ok();
         let id = program.ctl(&["faults", "-o", "json"]).json()[0]["id"].to_string();
         let mut held = Vec::new();
         for _ in 0..16 {
@@ -57,9 +71,15 @@ async fn a_daemon_that_ends_leaves_every_call_without_an_answer() {
         // The crash.
         let _ = program.driver().disk().rescan().await;
         for call in held {
-            let status = call.await.expect("no panic").expect_err("the daemon has ended");
+            let status = call
+                .await
+                .expect("no panic")
+                .expect_err("the daemon has ended");
             // The connection has ended; nothing has answered the call or reset its stream.
-            assert!(status.code() != Code::Cancelled && status.to_string().contains("transport error"), "{status}");
+            assert!(
+                status.code() != Code::Cancelled && status.to_string().contains("transport error"),
+                "{status}"
+            );
         }
         program.ctl(&["clear-faults"]).ok();
     }
@@ -72,9 +92,19 @@ async fn a_folder_that_others_can_enter_is_served_with_sockets_for_the_owner_alo
     fs::create_dir(&sockets).expect("a folder");
     fs::set_permissions(&sockets, Permissions::from_mode(0o755)).expect("a mode");
     let program = Program::start_in(&folder, &[]);
-    program.driver().disk().list_disk_ids().await.expect("it serves");
+    program
+        .driver()
+        .disk()
+        .list_disk_ids()
+        .await
+        .expect("it serves");
     for socket in fs::read_dir(&sockets).expect("the folder") {
-        let mode = socket.expect("an entry").metadata().expect("its mode").permissions().mode();
+        let mode = socket
+            .expect("an entry")
+            .metadata()
+            .expect("its mode")
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }
@@ -86,7 +116,14 @@ fn a_folder_in_which_one_name_is_too_long_is_refused_before_a_socket_is_open() {
     let length = 107 - folder.path().as_os_str().len() - "/csi-proxy-filesystem-v1.sock".len();
     let sockets = folder.path().join("x".repeat(length));
     let refused = run(&[&format!("-socket-folder={}", sockets.display())]);
-    refused.fails(1, &["csi-proxy-filesystem-v", "at most 107", "give a shorter -socket-folder"]);
+    refused.fails(
+        1,
+        &[
+            "csi-proxy-filesystem-v",
+            "at most 107",
+            "give a shorter -socket-folder",
+        ],
+    );
     assert!(!sockets.exists());
 }
 
@@ -95,14 +132,23 @@ fn a_state_has_one_owner_and_can_be_written_from_the_start() {
     let folder = folder();
     let state = format!("-state={}", folder.path().join("state.toml").display());
     let first = Program::start_in(&folder, &[&state]);
-    run(&[&state]).fails(1, &["another csi-proxy-sim keeps its node in", "state.toml"]);
+    run(&[&state]).fails(
+        1,
+        &["another csi-proxy-sim keeps its node in", "state.toml"],
+    );
     first.stop();
     Program::start_in(&folder, &[&state]).stop();
-    run(&[&format!("-state={}", folder.path().join("missing/state.toml").display())]).fails(1, &["missing/state.toml"]);
+    run(&[&format!(
+        "-state={}",
+        folder.path().join("missing/state.toml").display()
+    )])
+    .fails(1, &["missing/state.toml"]);
 }
 
 async fn health(channel: &Channel) -> ServingStatus {
-    let checked = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
+    let checked = HealthClient::new(channel.clone())
+        .check(HealthCheckRequest::default())
+        .await;
     checked.expect("an answer").into_inner().status()
 }
 
@@ -112,12 +158,15 @@ async fn the_control_api_is_healthy_exactly_while_all_endpoints_are_open() {
     let channel = program.channel("sim-control").await;
     assert_eq!(health(&channel).await, ServingStatus::Serving);
     // The last run of the daemon waits a second for this call.
-    program.ctl(&["inject", "--hold", "--primitive", "device_interfaces"]).ok();
+    program
+        .ctl(&["inject", "--hold", "--primitive", "device_interfaces"])
+        .ok();
     let held = program.driver();
     let call = tokio::spawn(async move { held.disk().list_disk_ids().await });
     program.ctl(&["wait-fault", "1"]).ok();
     let sockets = program.sockets();
-    let restart = tokio::task::spawn_blocking(move || super::program::ctl(&sockets, &["restart"], ""));
+    let restart =
+        tokio::task::spawn_blocking(move || super::program::ctl(&sockets, &["restart"], ""));
     while health(&channel).await == ServingStatus::Serving {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -47,7 +47,10 @@ impl Program {
         let folder = folder();
         let file = folder.path().join("node.toml");
         fs::write(&file, node_file).expect("a file");
-        Self::start_in(&folder, &[&[&*format!("-node={}", file.display())], flags].concat())
+        Self::start_in(
+            &folder,
+            &[&[&*format!("-node={}", file.display())], flags].concat(),
+        )
     }
 
     pub(crate) fn start_in(folder: &Arc<TempDir>, flags: &[&str]) -> Self {
@@ -56,13 +59,31 @@ impl Program {
 
     /// Starts the program by a command that takes its arguments.
     pub(crate) fn start_by(mut command: Command, folder: &Arc<TempDir>, flags: &[&str]) -> Self {
-        command.arg(format!("-socket-folder={}", folder.path().join("sockets").display())).args(flags);
-        let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        command
+            .arg(format!(
+                "-socket-folder={}",
+                folder.path().join("sockets").display()
+            ))
+            .args(flags);
+        let process = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         let mut process = process.expect("a process");
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
-        let lines = output.by_ref().lines().map(|line| line.expect("a line of text"));
-        let announcement = lines.take_while(|line| !line.starts_with("Press Ctrl-C")).collect();
-        Self { process, output: Some(output), announcement, folder: Arc::clone(folder) }
+        let lines = output
+            .by_ref()
+            .lines()
+            .map(|line| line.expect("a line of text"));
+        let announcement = lines
+            .take_while(|line| !line.starts_with("Press Ctrl-C"))
+            .collect();
+        Self {
+            process,
+            output: Some(output),
+            announcement,
+            folder: Arc::clone(folder),
+        }
     }
 
     /// Stops reading what the program prints.
@@ -72,8 +93,14 @@ impl Program {
 
     /// Returns what follows `words` in the announcement.
     pub(crate) fn announced(&self, words: &str) -> String {
-        let mut found = self.announcement.iter().filter_map(|line| line.trim().strip_prefix(words));
-        found.next().unwrap_or_else(|| panic!("no '{words}' in {:?}", self.announcement)).to_owned()
+        let mut found = self
+            .announcement
+            .iter()
+            .filter_map(|line| line.trim().strip_prefix(words));
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no '{words}' in {:?}", self.announcement))
+            .to_owned()
     }
 
     pub(crate) fn sockets(&self) -> PathBuf {
@@ -90,9 +117,15 @@ impl Program {
         let address = Location::Directory(self.sockets()).address(endpoint);
         let connector = service_fn(move |_| {
             let address = address.clone();
-            async move { transport::listener::connect(&address).await.map(TokioIo::new) }
+            async move {
+                transport::listener::connect(&address)
+                    .await
+                    .map(TokioIo::new)
+            }
         });
-        let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
+        let channel = Endpoint::from_static("http://csi-proxy")
+            .connect_with_connector(connector)
+            .await;
         channel.expect("a connection")
     }
 
@@ -107,7 +140,9 @@ impl Program {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.process.id().to_string()]).status();
+        let status = Command::new("kill")
+            .args(["-s", name, &self.process.id().to_string()])
+            .status();
         assert!(status.expect("the program kill").success());
     }
 
@@ -117,8 +152,17 @@ impl Program {
         if let Some(output) = &mut self.output {
             output.read_to_string(&mut stdout).expect("text");
         }
-        self.process.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
-        Ended { code: self.process.wait().expect("an end").code(), stdout, stderr }
+        self.process
+            .stderr
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut stderr)
+            .expect("text");
+        Ended {
+            code: self.process.wait().expect("an end").code(),
+            stdout,
+            stderr,
+        }
     }
 
     /// Tells the program to stop, waits until it has, and returns its log.
@@ -141,23 +185,42 @@ impl Drop for Program {
 /// Runs a command of `ctl` for the program that serves in a folder.
 pub(crate) fn ctl(sockets: &Path, arguments: &[&str], input: &str) -> Ended {
     let mut command = Command::new(PROGRAM);
-    command.args(["ctl", "--endpoint-dir"]).arg(sockets).args(arguments);
-    let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    command
+        .args(["ctl", "--endpoint-dir"])
+        .arg(sockets)
+        .args(arguments);
+    let process = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut process = process.expect("a process");
     // A program that fails early does not read it.
-    let _ = process.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let _ = process
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes());
     process.wait_with_output().expect("an end").into()
 }
 
 /// Runs the program until it ends.
 pub(crate) fn run(arguments: &[&str]) -> Ended {
-    Command::new(PROGRAM).args(arguments).output().expect("a process").into()
+    Command::new(PROGRAM)
+        .args(arguments)
+        .output()
+        .expect("a process")
+        .into()
 }
 
 impl From<Output> for Ended {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
@@ -175,7 +238,11 @@ impl Ended {
 
     /// Panics unless the process failed with this exit code and with an error that has these words.
     pub(crate) fn fails(&self, code: i32, words: &[&str]) {
-        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{self:?}");
+        assert_eq!(
+            (self.code, self.stdout.as_str()),
+            (Some(code), ""),
+            "{self:?}"
+        );
         for word in words {
             assert!(self.stderr.contains(word), "{word}: {self:?}");
         }

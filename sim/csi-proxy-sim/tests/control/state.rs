@@ -16,7 +16,10 @@ const MOUNT: &str = r"C:\var\lib\kubelet\plugins\mount";
 fn start(folder: &Arc<TempDir>, node_file: &str) -> Program {
     let [state, node] = ["state.toml", "node.toml"].map(|name| folder.path().join(name));
     fs::write(&node, node_file).expect("a file");
-    let flags = [format!("-state={}", state.display()), format!("-node={}", node.display())];
+    let flags = [
+        format!("-state={}", state.display()),
+        format!("-node={}", node.display()),
+    ];
     Program::start_in(folder, &[&flags[0], &flags[1], "-fast"])
 }
 
@@ -24,7 +27,12 @@ fn start(folder: &Arc<TempDir>, node_file: &str) -> Program {
 /// program.
 async fn volume(program: &Program) -> VolumeId {
     loop {
-        if let Ok(volumes) = program.driver().volume().list_volumes_on_disk(DiskNumber(1), None).await {
+        if let Ok(volumes) = program
+            .driver()
+            .volume()
+            .list_volumes_on_disk(DiskNumber(1), None)
+            .await
+        {
             return volumes[0].clone();
         }
     }
@@ -35,23 +43,55 @@ async fn a_node_that_is_kept_has_its_volumes_mounts_and_files_after_a_restart() 
     let folder = folder();
     let program = start(&folder, DISK);
     let driver = program.driver();
-    driver.disk().partition_disk(DiskNumber(1)).await.expect("a partition");
+    driver
+        .disk()
+        .partition_disk(DiskNumber(1))
+        .await
+        .expect("a partition");
     let id = volume(&program).await;
-    driver.volume().format_volume(&id).await.expect("a file system");
+    driver
+        .volume()
+        .format_volume(&id)
+        .await
+        .expect("a file system");
     driver.filesystem().mkdir(MOUNT).await.expect("a directory");
-    driver.volume().mount_volume(&id, MOUNT).await.expect("a mount point");
+    driver
+        .volume()
+        .mount_volume(&id, MOUNT)
+        .await
+        .expect("a mount point");
     assert_eq!(program.ctl(&["save"]).ok(), "");
-    program.ctl(&["add-disk", "--size", "2Gi", "--serial", "vol-2"]).ok();
+    program
+        .ctl(&["add-disk", "--size", "2Gi", "--serial", "vol-2"])
+        .ok();
 
     // What happened after the last request is kept too.
     program.stop();
     let state = folder.path().join("state.toml");
-    assert_eq!(fs::metadata(&state).expect("the state").permissions().mode() & 0o777, 0o600, "it has passwords");
+    assert_eq!(
+        fs::metadata(&state)
+            .expect("the state")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600,
+        "it has passwords"
+    );
     let program = start(&folder, "");
     let driver = program.driver();
     assert_eq!(volume(&program).await, id);
-    assert_eq!(driver.volume().get_volume_id_from_target_path(MOUNT).await.expect("a volume"), id);
-    assert_eq!(driver.disk().list_disk_ids().await.expect("a list")[&DiskNumber(2)].serial_number, "vol-2");
+    assert_eq!(
+        driver
+            .volume()
+            .get_volume_id_from_target_path(MOUNT)
+            .await
+            .expect("a volume"),
+        id
+    );
+    assert_eq!(
+        driver.disk().list_disk_ids().await.expect("a list")[&DiskNumber(2)].serial_number,
+        "vol-2"
+    );
 }
 
 #[tokio::test]
@@ -61,17 +101,37 @@ async fn a_share_that_is_mapped_can_be_used_after_a_restart() {
                   users = [{ name = \"user\", password = \"password\" }]\n";
     let folder = folder();
     let program = start(&folder, server);
-    program.driver().filesystem().mkdir(r"C:\var\lib\kubelet\plugins").await.expect("a directory");
-    let user = Some(Credentials { username: r"files\user", password: "password" });
-    program.driver().smb().new_smb_global_mapping(r"\\files\share", Some(LINK), user).await.expect("a mapping");
+    program
+        .driver()
+        .filesystem()
+        .mkdir(r"C:\var\lib\kubelet\plugins")
+        .await
+        .expect("a directory");
+    let user = Some(Credentials {
+        username: r"files\user",
+        password: "password",
+    });
+    program
+        .driver()
+        .smb()
+        .new_smb_global_mapping(r"\\files\share", Some(LINK), user)
+        .await
+        .expect("a mapping");
     program.stop();
 
     let program = start(&folder, "");
     // Windows logs on with the credentials that it has stored.
     program.ctl(&["ls", LINK]).ok();
-    program.driver().smb().remove_smb_global_mapping(r"\\files\share").await.expect("removed");
+    program
+        .driver()
+        .smb()
+        .remove_smb_global_mapping(r"\\files\share")
+        .await
+        .expect("removed");
     // The share accepts no guests.
-    program.ctl(&["ls", LINK]).fails(1, &["cannot list the directory"]);
+    program
+        .ctl(&["ls", LINK])
+        .fails(1, &["cannot list the directory"]);
 }
 
 #[test]
@@ -82,17 +142,27 @@ fn a_damaged_state_is_refused_in_a_sentence() {
     let reason = "is damaged: its end is missing; remove the file to start anew";
     let words = format!("the state in {} {reason}", state.display());
     run(&[&format!("-state={}", state.display())]).fails(1, &[&words]);
-    assert_eq!(fs::read_to_string(&state).expect("the file"), DISK, "it is left as it is");
+    assert_eq!(
+        fs::read_to_string(&state).expect("the file"),
+        DISK,
+        "it is left as it is"
+    );
 }
 
 #[test]
 fn the_node_is_printed_as_a_node_file_that_can_be_served() {
     let program = Program::start_on(DISK, &[]);
     // The messages that tonic accepts by default are smaller.
-    program.ctl_with_input(&["write", r"C:\first"], &"x".repeat(3 << 20)).ok();
-    program.ctl_with_input(&["write", r"C:\second"], &"x".repeat(3 << 20)).ok();
+    program
+        .ctl_with_input(&["write", r"C:\first"], &"x".repeat(3 << 20))
+        .ok();
+    program
+        .ctl_with_input(&["write", r"C:\second"], &"x".repeat(3 << 20))
+        .ok();
     let node = program.ctl(&["node"]).ok();
     assert!(Program::start_on(&node, &[]).ctl(&["node"]).ok() == node);
-    program.ctl(&["save"]).fails(1, &["csi-proxy-sim was started without -state"]);
+    program
+        .ctl(&["save"])
+        .fails(1, &["csi-proxy-sim was started without -state"]);
     assert_eq!(run(&["print-node"]).ok(), os_sim::Sim::default_node_file());
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use os::abi::{AccessEntry, ControlCode, SecurityDescriptor};
 use os::{
-    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace, NtPath, Open, OsResult,
-    PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String, WatchedWork, Wmi,
+    CallStatus, Clock, Disposition, FileInfo, FsInfo, Handle, Instance, MethodCall, Namespace,
+    NtPath, Open, OsResult, PathForm, PendingCall, Service, ServiceConfig, Time, U16Str, U16String,
+    WatchedWork, Wmi,
 };
 
 use super::Probed;
@@ -40,7 +41,9 @@ impl ProbedHandle {
     ) -> OsResult<Box<dyn Handle>> {
         let path = self.name.join(name);
         let mutates = how.disposition == Disposition::Create;
-        let opened = self.process.run(primitive, &path, mutates, || open(&*self.get()?))?;
+        let opened = self
+            .process
+            .run(primitive, &path, mutates, || open(&*self.get()?))?;
         Ok(Box::new(Self::new(&self.process, path, opened)))
     }
 }
@@ -55,21 +58,29 @@ impl Handle for ProbedHandle {
     }
 
     fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.run(format!("control {code:?}"), !READ_ONLY_CODES.contains(&code), |inner| {
-            inner.control(code, input, output)
-        })
+        self.run(
+            format!("control {code:?}"),
+            !READ_ONLY_CODES.contains(&code),
+            |inner| inner.control(code, input, output),
+        )
     }
 
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.run(format!("query {class:?}"), false, |inner| inner.query(class, output))
+        self.run(format!("query {class:?}"), false, |inner| {
+            inner.query(class, output)
+        })
     }
 
     fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.run(format!("set {class:?}"), true, |inner| inner.set(class, input))
+        self.run(format!("set {class:?}"), true, |inner| {
+            inner.set(class, input)
+        })
     }
 
     fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.run(format!("query_fs {class:?}"), false, |inner| inner.query_fs(class, output))
+        self.run(format!("query_fs {class:?}"), false, |inner| {
+            inner.query_fs(class, output)
+        })
     }
 
     fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
@@ -85,7 +96,9 @@ impl Handle for ProbedHandle {
     }
 
     fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
-        self.run("set_access_list", true, |inner| inner.set_access_list(entries))
+        self.run("set_access_list", true, |inner| {
+            inner.set_access_list(entries)
+        })
     }
 
     fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
@@ -117,13 +130,19 @@ impl Service for ProbedService {
     }
 
     fn active_dependents(&self) -> OsResult<Vec<U16String>> {
-        self.run("service active_dependents", false, Service::active_dependents)
+        self.run(
+            "service active_dependents",
+            false,
+            Service::active_dependents,
+        )
     }
 }
 
 impl Wmi for Probed {
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>> {
-        self.process.run("wmi query", &wql, false, || self.node().wmi().query(namespace, wql, deadline))
+        self.process.run("wmi query", &wql, false, || {
+            self.node().wmi().query(namespace, wql, deadline)
+        })
     }
 
     fn call(&self, call: &MethodCall<'_>, deadline: Time) -> OsResult<CallStatus> {
@@ -133,7 +152,10 @@ impl Wmi for Probed {
         let status = self.process.run(primitive, &call.path, mutates, forward)?;
         Ok(match status {
             CallStatus::StillRunning(inner) => {
-                CallStatus::StillRunning(Box::new(ProbedPendingCall { process: Arc::clone(&self.process), inner }))
+                CallStatus::StillRunning(Box::new(ProbedPendingCall {
+                    process: Arc::clone(&self.process),
+                    inner,
+                }))
             }
             done @ CallStatus::Done(_) => done,
         })
@@ -163,7 +185,11 @@ impl PendingCall for ProbedPendingCall {
 impl Clock for Probed {
     // In a dead process every deadline has passed, so that no loop waits for a call to succeed.
     fn now(&self) -> Time {
-        if self.is_dead() { Time(Duration::MAX) } else { self.node().clock().now() }
+        if self.is_dead() {
+            Time(Duration::MAX)
+        } else {
+            self.node().clock().now()
+        }
     }
 
     fn since_start_of_windows(&self) -> Duration {

@@ -50,7 +50,11 @@ impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
         let slot = Arc::new(Slot::new(Some(Arc::from(object))));
         let closed_at_death: Arc<dyn Close> = slot.clone();
         process.register(&closed_at_death);
-        Self { process: Arc::clone(process), name, slot }
+        Self {
+            process: Arc::clone(process),
+            name,
+            slot,
+        }
     }
 
     /// Calls a primitive of the object through the probe.
@@ -62,7 +66,8 @@ impl<T: ?Sized + Send + Sync + 'static, N: Display> Owned<T, N> {
     ) -> OsResult<R> {
         // Get the object inside the call, so that no reference keeps it open if the probe ends the
         // process.
-        self.process.run(primitive, &self.name, mutates, || forward(&*self.get()?))
+        self.process
+            .run(primitive, &self.name, mutates, || forward(&*self.get()?))
     }
 
     /// Returns the object, or fails if the process has died.
@@ -75,7 +80,13 @@ impl ProbedProcess {
     pub(super) fn new(node: Arc<dyn Os>, probe: Box<dyn Probe>) -> Arc<Self> {
         let calls = AtomicU64::new(0);
         let dead = AtomicBool::new(false);
-        Arc::new(Self { node, probe, calls, dead, opened: Mutex::default() })
+        Arc::new(Self {
+            node,
+            probe,
+            calls,
+            dead,
+            opened: Mutex::default(),
+        })
     }
 
     pub(super) fn node(&self) -> &dyn Os {
@@ -104,7 +115,12 @@ impl ProbedProcess {
     ) -> OsResult<T> {
         self.check_alive()?;
         let sequence = self.calls.fetch_add(1, Ordering::SeqCst);
-        let call = Call { sequence, primitive: primitive.into(), object: object.to_string(), mutates };
+        let call = Call {
+            sequence,
+            primitive: primitive.into(),
+            object: object.to_string(),
+            mutates,
+        };
         let word = call.primitive.split(' ').next().unwrap_or_default();
         debug_assert!(PRIMITIVES.contains(&word), "PRIMITIVES lacks {word}");
         match self.probe.before(&call) {
@@ -129,7 +145,9 @@ impl ProbedProcess {
         // The probe, or another thread during a delay, may have killed the process.
         self.check_alive()?;
         let result = forward();
-        let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
+        let outcome = result
+            .as_ref()
+            .map_or_else(|error| Outcome::Failed(*error), PrimitiveResult::outcome);
         match self.probe.after(&call, outcome) {
             FaultAction::Return(code) if matches!(outcome, Outcome::Returned(_)) => {
                 return T::returned(code).map_or(result, Ok);
@@ -144,7 +162,11 @@ impl ProbedProcess {
     }
 
     fn check_alive(&self) -> OsResult<()> {
-        if self.is_dead() { Err(PROCESS_DIED) } else { Ok(()) }
+        if self.is_dead() {
+            Err(PROCESS_DIED)
+        } else {
+            Ok(())
+        }
     }
 
     fn register(&self, object: &Arc<dyn Close>) {
@@ -189,7 +211,10 @@ impl PrimitiveResult for os::CallStatus {
     }
 
     fn returned(code: u32) -> Option<Self> {
-        Some(Self::Done(os::Returned { code, ..os::Returned::default() }))
+        Some(Self::Done(os::Returned {
+            code,
+            ..os::Returned::default()
+        }))
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use os::abi::ControlCode;
 use os::{
-    Access, CallStatus, FileInfo, MethodCall, Namespace, NtPath, Open, Options, Os, OsError, OsResult, Secret,
-    ServiceAccess, Time, U16String, Value,
+    Access, CallStatus, FileInfo, MethodCall, Namespace, NtPath, Open, Options, Os, OsError,
+    OsResult, Secret, ServiceAccess, Time, U16String, Value,
 };
 use os_sim::Sim;
 
@@ -23,8 +23,15 @@ pub(crate) struct Counted {
 
 impl Counted {
     pub(crate) fn new() -> Self {
-        let sim = os_sim::node().service("svc", "A service").disk(1 << 30).partitioned().build();
-        Self { sim, reached: Arc::new(Trace::counting()) }
+        let sim = os_sim::node()
+            .service("svc", "A service")
+            .disk(1 << 30)
+            .partitioned()
+            .build();
+        Self {
+            sim,
+            reached: Arc::new(Trace::counting()),
+        }
     }
 
     /// Starts a process on the node.
@@ -57,8 +64,15 @@ pub(crate) fn path(win32: &str) -> NtPath {
 /// Begins to format the only volume without a file system, and returns before it ends.
 fn format(os: &dyn Os) -> OsResult<CallStatus> {
     let wql = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
-    let volume = os.wmi().query(Namespace::Storage, wql, Time(Duration::MAX)).expect("a query").remove(0);
-    os.wmi().call(&MethodCall::new(Namespace::Storage, &volume.path, "Format", &[]), os.clock().now())
+    let volume = os
+        .wmi()
+        .query(Namespace::Storage, wql, Time(Duration::MAX))
+        .expect("a query")
+        .remove(0);
+    os.wmi().call(
+        &MethodCall::new(Namespace::Storage, &volume.path, "Format", &[]),
+        os.clock().now(),
+    )
 }
 
 const READ: Open = Open::existing(Access::READ_DATA, Options::empty());
@@ -78,7 +92,9 @@ fn death_closes_all_handles_and_every_later_call_fails() {
     let probed = node.process(Quiet);
     let root = probed.open(&path(r"C:\"), &READ).expect("a directory");
     let child = root.open_child(&name("var"), &READ).expect("a directory");
-    let service = probed.open_service(&name("svc"), ServiceAccess::Stop).expect("a service");
+    let service = probed
+        .open_service(&name("svc"), ServiceAccess::Stop)
+        .expect("a service");
     assert_eq!(node.sim.open_handles(), 2);
     let reached = node.calls();
 
@@ -88,16 +104,27 @@ fn death_closes_all_handles_and_every_later_call_fails() {
     assert_eq!(root.open_child(&name("var"), &READ).err(), Some(DEAD));
     assert_eq!(service.stop(), Err(DEAD));
     assert_eq!(probed.volumes(), Err(DEAD));
-    assert_eq!(probed.wmi().query(Namespace::Storage, "", Time::default()), Err(DEAD));
+    assert_eq!(
+        probed.wmi().query(Namespace::Storage, "", Time::default()),
+        Err(DEAD)
+    );
     probed.clock().sleep(Duration::from_secs(1));
     drop((child, root, service));
-    assert_eq!(node.calls(), reached, "no call of a dead process reaches the node");
+    assert_eq!(
+        node.calls(),
+        reached,
+        "no call of a dead process reaches the node"
+    );
     assert_eq!(node.sim.now(), Time::default());
 }
 
 #[test]
 fn a_handle_that_its_caller_drops_or_does_not_receive_is_closed() {
-    for action in [FaultAction::Go, FaultAction::Die, FaultAction::Fail(OsError::BUSY)] {
+    for action in [
+        FaultAction::Go,
+        FaultAction::Die,
+        FaultAction::Fail(OsError::BUSY),
+    ] {
         let node = Counted::new();
         let probed = node.process(Fault::at(0, When::After, action));
         let opened = probed.open(&path(r"C:\"), &READ);
@@ -113,7 +140,9 @@ fn the_callback_of_a_pending_call_does_not_run_in_a_dead_process() {
     for (killed, expected) in [(false, 1), (true, 0)] {
         let node = Counted::new();
         let probed = node.process(Quiet);
-        let Ok(CallStatus::StillRunning(pending)) = format(&probed) else { panic!("the call has ended") };
+        let Ok(CallStatus::StillRunning(pending)) = format(&probed) else {
+            panic!("the call has ended")
+        };
         let callbacks = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&callbacks);
         pending.when_ended(Box::new(move || {
@@ -123,7 +152,10 @@ fn the_callback_of_a_pending_call_does_not_run_in_a_dead_process() {
             probed.kill();
         }
         node.sim.advance(Duration::from_mins(1));
-        assert_eq!((callbacks.load(Ordering::SeqCst), node.sim.running_jobs()), (expected, 0));
+        assert_eq!(
+            (callbacks.load(Ordering::SeqCst), node.sim.running_jobs()),
+            (expected, 0)
+        );
     }
 }
 
@@ -135,9 +167,20 @@ fn a_call_that_can_change_the_node_is_marked() {
     // Whether the calls succeed makes no difference.
     let _ = root.control(ControlCode::DISK_GET_LENGTH_INFO, &[], &mut []);
     let _ = root.query(FileInfo::Basic, &mut []);
-    let sizes = MethodCall::new(Namespace::Storage, "MSFT_Partition", "GetSupportedSize", &[]);
+    let sizes = MethodCall::new(
+        Namespace::Storage,
+        "MSFT_Partition",
+        "GetSupportedSize",
+        &[],
+    );
     let _ = probed.wmi().call(&sizes, Time::default());
-    let marks = || trace.take().iter().map(|record| record.call.mutates).collect::<Vec<_>>();
+    let marks = || {
+        trace
+            .take()
+            .iter()
+            .map(|record| record.call.mutates)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(marks(), [false; 4]);
 
     let _ = root.open_child(&name("new"), &Open::new_directory(Access::WRITE_DATA));
@@ -155,7 +198,10 @@ fn only_changes_in_the_table_are_known() {
         object: String::new(),
         mutates,
     };
-    assert!(call("set_volume_mount_point", true).is_known_change() && call("open", false).is_known_change());
+    assert!(
+        call("set_volume_mount_point", true).is_known_change()
+            && call("open", false).is_known_change()
+    );
     assert!(!call("control 0x0007c058", true).is_known_change());
 }
 
@@ -163,23 +209,48 @@ fn only_changes_in_the_table_are_known() {
 fn a_call_does_not_contain_its_arguments() {
     let trace = Arc::new(Trace::recording());
     let probed = probed(Arc::clone(&trace));
-    let arguments =
-        [("Credential", Value::Secret(Secret::new("u:hunter2".into()))), ("Other", Value::Text("hunter3".into()))];
-    let create = MethodCall::new(Namespace::Smb, "MSFT_SmbGlobalMapping", "Create", &arguments);
-    assert!(probed.wmi().call(&create, Time::default()).is_err(), "there is no such server");
+    let arguments = [
+        ("Credential", Value::Secret(Secret::new("u:hunter2".into()))),
+        ("Other", Value::Text("hunter3".into())),
+    ];
+    let create = MethodCall::new(
+        Namespace::Smb,
+        "MSFT_SmbGlobalMapping",
+        "Create",
+        &arguments,
+    );
+    assert!(
+        probed.wmi().call(&create, Time::default()).is_err(),
+        "there is no such server"
+    );
     let records = format!("{:?}", trace.take());
-    assert!(records.contains("wmi call MSFT_SmbGlobalMapping.Create"), "{records}");
+    assert!(
+        records.contains("wmi call MSFT_SmbGlobalMapping.Create"),
+        "{records}"
+    );
     assert!(!records.contains("hunter"), "{records}");
 }
 
 #[test]
 fn an_outer_probe_sees_the_faults_of_an_inner_one() {
     for (when, action, outcome) in [
-        (When::Before, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
-        (When::After, FaultAction::Fail(OsError::BUSY), Outcome::Failed(OsError::BUSY)),
+        (
+            When::Before,
+            FaultAction::Fail(OsError::BUSY),
+            Outcome::Failed(OsError::BUSY),
+        ),
+        (
+            When::After,
+            FaultAction::Fail(OsError::BUSY),
+            Outcome::Failed(OsError::BUSY),
+        ),
         (When::Before, FaultAction::Die, Outcome::Died),
         (When::After, FaultAction::Die, Outcome::Died),
-        (When::After, FaultAction::Delay(Duration::from_secs(1)), Outcome::Done),
+        (
+            When::After,
+            FaultAction::Delay(Duration::from_secs(1)),
+            Outcome::Done,
+        ),
     ] {
         let trace = Arc::new(Trace::recording());
         let stack: Vec<Arc<dyn Probe>> = vec![trace.clone(), Arc::new(Fault::at(0, when, action))];
@@ -192,7 +263,15 @@ fn an_outer_probe_sees_the_faults_of_an_inner_one() {
 
 #[test]
 fn an_asterisk_stands_for_any_rest_of_a_name() {
-    assert!(matches("", "open") && matches("*", "open") && matches("open", "open") && matches("open*", "open_child"));
+    assert!(
+        matches("", "open")
+            && matches("*", "open")
+            && matches("open", "open")
+            && matches("open*", "open_child")
+    );
     assert!(!matches("open", "open_child"));
-    assert!(matches("wmi *", "wmi query") && matches("wmi call MSFT_Volume.*", "wmi call MSFT_Volume.Format"));
+    assert!(
+        matches("wmi *", "wmi query")
+            && matches("wmi call MSFT_Volume.*", "wmi call MSFT_Volume.Format")
+    );
 }

@@ -25,7 +25,11 @@ struct Step {
 pub(super) fn spawn(patience: Duration, work: WatchedWork) -> (JoinHandle<()>, Receiver<()>) {
     let (late, receiver) = mpsc::channel();
     let body = move || {
-        STEP.set(Some(Step { left: patience, is_late: false, late }));
+        STEP.set(Some(Step {
+            left: patience,
+            is_late: false,
+            late,
+        }));
         work(&|| {
             STEP.with_borrow_mut(|step| {
                 let step = step.as_mut().expect("set above");
@@ -39,8 +43,15 @@ pub(super) fn spawn(patience: Duration, work: WatchedWork) -> (JoinHandle<()>, R
 
 /// Begins a wait on this thread.
 pub(super) fn begin_wait(now: Duration) -> Wait {
-    let left = STEP.with_borrow(|step| step.as_ref().filter(|step| !step.is_late).map(|step| step.left));
-    Wait { begin: now, limit: left.map_or(Duration::MAX, |left| now.saturating_add(left)) }
+    let left = STEP.with_borrow(|step| {
+        step.as_ref()
+            .filter(|step| !step.is_late)
+            .map(|step| step.left)
+    });
+    Wait {
+        begin: now,
+        limit: left.map_or(Duration::MAX, |left| now.saturating_add(left)),
+    }
 }
 
 /// A wait on this thread.

@@ -33,9 +33,19 @@ impl State {
     pub(crate) fn describe(description: &Description) -> Result<Self, DescriptionError> {
         let mut state = Self::default();
         // Firmware tables hold zero-terminated ASCII texts.
-        let is_text = |serial: &&String| serial.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        if let Some(bad) = description.bios_serial.as_ref().filter(|serial| !is_text(serial)) {
-            return Err(DescriptionError(format!("bios_serial {bad:?} must be printable ASCII")));
+        let is_text = |serial: &&String| {
+            serial
+                .bytes()
+                .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        };
+        if let Some(bad) = description
+            .bios_serial
+            .as_ref()
+            .filter(|serial| !is_text(serial))
+        {
+            return Err(DescriptionError(format!(
+                "bios_serial {bad:?} must be printable ASCII"
+            )));
         }
         state.bios_serial.clone_from(&description.bios_serial);
         state.timing = description.timing;
@@ -68,24 +78,44 @@ impl State {
             ..DiskDescription::new(SYSTEM_DISK)
         };
         let device = self.add_disk(&description)?;
-        let disk = self.disks.get_mut(&device).expect("the disk was added just now");
+        let disk = self
+            .disks
+            .get_mut(&device)
+            .expect("the disk was added just now");
         disk.system = true;
-        let volume = disk.volumes().next().expect("a formatted disk has a volume").id;
-        self.mounts.push(Mount { volume, point: MountPoint::Letter('C') });
+        let volume = disk
+            .volumes()
+            .next()
+            .expect("a formatted disk has a volume")
+            .id;
+        self.mounts.push(Mount {
+            volume,
+            point: MountPoint::Letter('C'),
+        });
         for path in SYSTEM_DIRECTORIES {
-            self.make_directories(path).map_err(|error| cannot_create(path, error))?;
+            self.make_directories(path)
+                .map_err(|error| cannot_create(path, error))?;
         }
         let [path, target] = SYSTEM_JUNCTION;
-        self.make_junction(path, target).map_err(|error| cannot_create(path, error))?;
+        self.make_junction(path, target)
+            .map_err(|error| cannot_create(path, error))?;
         let [path, target] = SYSTEM_SYMLINK;
-        self.make_symlink(path, target).map_err(|error| cannot_create(path, error))
+        self.make_symlink(path, target)
+            .map_err(|error| cannot_create(path, error))
     }
 
     /// Adds a disk that Windows has detected. Its volumes have arrived if it is online.
-    pub(crate) fn add_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
+    pub(crate) fn add_disk(
+        &mut self,
+        description: &DiskDescription,
+    ) -> Result<DeviceId, DescriptionError> {
         let device = self.new_disk(description)?;
         self.rescan();
-        if let Some(disk) = self.disks.get_mut(&device).filter(|disk| !disk.is_offline()) {
+        if let Some(disk) = self
+            .disks
+            .get_mut(&device)
+            .filter(|disk| !disk.is_offline())
+        {
             disk.volumes_mut().for_each(|volume| volume.arrived = true);
         }
         self.provider_learns(device);
@@ -94,7 +124,10 @@ impl State {
     }
 
     /// Adds a disk that Windows has not detected.
-    pub(crate) fn new_disk(&mut self, description: &DiskDescription) -> Result<DeviceId, DescriptionError> {
+    pub(crate) fn new_disk(
+        &mut self,
+        description: &DiskDescription,
+    ) -> Result<DeviceId, DescriptionError> {
         let number = self.disk_number(description.number)?;
         let instance = self.fresh();
         let mut attributes = 0;
@@ -104,7 +137,9 @@ impl State {
         if description.read_only {
             attributes |= DiskAttributes::READ_ONLY;
         }
-        description.check().map_err(|reason| DescriptionError(format!("disk {number}: {reason}")))?;
+        description
+            .check()
+            .map_err(|reason| DescriptionError(format!("disk {number}: {reason}")))?;
         let sector = u64::from(description.sector_size);
         let size = description.size;
         let mut disk = Disk {
@@ -118,10 +153,9 @@ impl State {
             known_to_provider: false,
             offline_again: description.offline_again,
             bus: description.bus,
-            location: description
-                .location
-                .clone()
-                .unwrap_or_else(|| format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")),
+            location: description.location.clone().unwrap_or_else(|| {
+                format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")
+            }),
             serial: match &description.serial {
                 None => Some(format!("SIM{instance:013}")),
                 Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),
@@ -141,8 +175,16 @@ impl State {
             Some(original) => self.copy_content(original, &mut disk)?,
         }
         let ids: Vec<Uuid> = disk.volumes().map(|volume| volume.id).collect();
-        if let Some(known) = self.disks.values().flat_map(Disk::volumes).find(|known| ids.contains(&known.id)) {
-            return Err(DescriptionError(format!("disk {number}: another volume has the volume_id {} too", known.id)));
+        if let Some(known) = self
+            .disks
+            .values()
+            .flat_map(Disk::volumes)
+            .find(|known| ids.contains(&known.id))
+        {
+            return Err(DescriptionError(format!(
+                "disk {number}: another volume has the volume_id {} too",
+                known.id
+            )));
         }
         if let Some(grown) = description.grown_to {
             disk.size = grown.max(size);
@@ -157,16 +199,24 @@ impl State {
     /// volumes have GUIDs of their own, because the mount manager gives each volume one when it
     /// first arrives.
     fn copy_content(&mut self, original: u32, to: &mut Disk) -> Result<(), DescriptionError> {
-        let wrong = |reason: &str| DescriptionError(format!("disk {}: copy_of {original}: {reason}", to.number));
-        let device = self.attached_device(original).ok_or_else(|| wrong("no such disk"))?;
+        let wrong = |reason: &str| {
+            DescriptionError(format!("disk {}: copy_of {original}: {reason}", to.number))
+        };
+        let device = self
+            .attached_device(original)
+            .ok_or_else(|| wrong("no such disk"))?;
         let mounting = self.fresh();
         let original = self.disks[&device].clone();
         if to.size < original.size_when_partitioned() || to.sector != original.sector {
-            return Err(wrong("the original is larger, or has sectors of another size"));
+            return Err(wrong(
+                "the original is larger, or has sectors of another size",
+            ));
         }
-        (to.layout, to.foreign, to.partitions) = (original.layout, original.foreign, original.partitions);
+        (to.layout, to.foreign, to.partitions) =
+            (original.layout, original.foreign, original.partitions);
         for volume in to.volumes_mut() {
-            (volume.id, volume.arrived, volume.known_to_provider) = (self.fresh_uuid(), false, false);
+            (volume.id, volume.arrived, volume.known_to_provider) =
+                (self.fresh_uuid(), false, false);
             if let Some(file_system) = &mut volume.file_system {
                 file_system.close_all();
                 file_system.dismount(mounting);
@@ -177,9 +227,9 @@ impl State {
 
     fn disk_number(&self, wanted: Option<u32>) -> Result<u32, DescriptionError> {
         match wanted {
-            Some(number) if self.attached_device(number).is_some() => {
-                Err(DescriptionError(format!("two disks have the number {number}")))
-            }
+            Some(number) if self.attached_device(number).is_some() => Err(DescriptionError(
+                format!("two disks have the number {number}"),
+            )),
             Some(number) => Ok(number),
             None => Ok(self.free_disk_number()),
         }
@@ -187,10 +237,16 @@ impl State {
 
     /// Returns the lowest number that no disk has.
     pub(crate) fn free_disk_number(&self) -> u32 {
-        (0..u32::MAX).find(|number| self.attached_device(*number).is_none()).unwrap_or(u32::MAX)
+        (0..u32::MAX)
+            .find(|number| self.attached_device(*number).is_none())
+            .unwrap_or(u32::MAX)
     }
 
-    fn lay_out(&mut self, disk: &mut Disk, description: &DiskDescription) -> Result<(), DescriptionError> {
+    fn lay_out(
+        &mut self,
+        disk: &mut Disk,
+        description: &DiskDescription,
+    ) -> Result<(), DescriptionError> {
         let new_id = self.fresh_uuid();
         let disk_id = description.signature.unwrap_or(new_id);
         let reserved_id = self.fresh_uuid();
@@ -209,7 +265,9 @@ impl State {
                 PartitionKind::Gpt(BASIC_DATA)
             }
             Content::Mbr => {
-                disk.layout = Layout::Mbr { signature: disk_id.as_fields().0 };
+                disk.layout = Layout::Mbr {
+                    signature: disk_id.as_fields().0,
+                };
                 PartitionKind::Mbr(7)
             }
             Content::Superfloppy => {
@@ -219,11 +277,19 @@ impl State {
         };
         let gap = match description.content {
             Content::Superfloppy => Some((0, disk.size)),
-            _ => disk.largest_gap().filter(|(_, length)| *length >= ALIGNMENT),
+            _ => disk
+                .largest_gap()
+                .filter(|(_, length)| *length >= ALIGNMENT),
         };
-        let (offset, length) = gap
-            .ok_or_else(|| DescriptionError(format!("disk {}: the disk is too small for a partition", disk.number)))?;
-        let length = description.partition_size.map_or(length, |size| size.min(length));
+        let (offset, length) = gap.ok_or_else(|| {
+            DescriptionError(format!(
+                "disk {}: the disk is too small for a partition",
+                disk.number
+            ))
+        })?;
+        let length = description
+            .partition_size
+            .map_or(length, |size| size.min(length));
         let number = disk.add_partition(offset, length, kind, part_id);
         let volume = self.new_volume(description, length);
         if let Some(part) = disk.partition_mut(number) {
@@ -246,7 +312,9 @@ impl State {
         // A volume that cannot be read still has a file system.
         let is_formatted = named.is_some() || description.volume != VolumeHealth::Readable;
         let kind = is_formatted.then(|| named.unwrap_or_else(|| "NTFS".into()));
-        let length = description.file_system_size.map_or(length, |size| size.min(length));
+        let length = description
+            .file_system_size
+            .map_or(length, |size| size.min(length));
         volume.file_system = kind.map(|kind| self.make_file_system(&kind, length));
         volume
     }
@@ -274,13 +342,19 @@ impl State {
         }
     }
 
-    pub(crate) fn add_described_file(&mut self, file: &FileDescription) -> Result<(), DescriptionError> {
+    pub(crate) fn add_described_file(
+        &mut self,
+        file: &FileDescription,
+    ) -> Result<(), DescriptionError> {
         if let FileDescription::Mount { path, disk } = file
             && self.last_volume(*disk).is_none()
         {
-            return Err(DescriptionError(format!("disk {disk}, which is to be mounted at {path}, has no volume")));
+            return Err(DescriptionError(format!(
+                "disk {disk}, which is to be mounted at {path}, has no volume"
+            )));
         }
-        self.add_file(file).map_err(|error| cannot_create(file.path(), error))
+        self.add_file(file)
+            .map_err(|error| cannot_create(file.path(), error))
     }
 
     fn add_file(&mut self, file: &FileDescription) -> Result<(), OsError> {
@@ -302,7 +376,11 @@ impl State {
     }
 
     fn last_volume(&self, number: u32) -> Option<Uuid> {
-        self.disks.get(&self.device(number)?)?.volumes().last().map(|volume| volume.id)
+        self.disks
+            .get(&self.device(number)?)?
+            .volumes()
+            .last()
+            .map(|volume| volume.id)
     }
 }
 
@@ -320,11 +398,18 @@ fn identifiers(page83: &Page83, instance: u64) -> Option<Vec<Identifier>> {
             bytes.extend_from_slice(&instance.to_be_bytes());
             Identifier::of_device(CODE_SET_BINARY, NAA, bytes)
         }
-        Page83::Ascii(text) => Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes()),
+        Page83::Ascii(text) => {
+            Identifier::of_device(CODE_SET_ASCII, VENDOR, text.clone().into_bytes())
+        }
         Page83::Binary(bytes) => Identifier::of_device(CODE_SET_BINARY, NAA, bytes.clone()),
     };
     // Many arrays return the identifier of the port first. csi-proxy must not use it as the
     // identifier of the disk.
-    let of_port = Identifier { code_set: CODE_SET_BINARY, kind: 4, association: 1, bytes: vec![0, 0, 0, 1] };
+    let of_port = Identifier {
+        code_set: CODE_SET_BINARY,
+        kind: 4,
+        association: 1,
+        bytes: vec![0, 0, 0, 1],
+    };
     Some(vec![of_port, of_device])
 }

@@ -23,7 +23,9 @@ impl Sim {
     pub fn node_file(&self) -> String {
         let (description, left_out) = self.with(|state| state.description());
         let title = "# A simulated node, as csi-proxy-sim has written it.\n".to_owned();
-        let head = left_out.iter().fold(title, |head, what| head + &format!("# Left out: {what}.\n"));
+        let head = left_out
+            .iter()
+            .fold(title, |head, what| head + &format!("# Left out: {what}.\n"));
         head + &toml::to_string(&description).expect("a description can be written in TOML")
     }
 
@@ -39,10 +41,17 @@ type LeftOut = Vec<String>;
 impl State {
     fn description(&self) -> (Description, LeftOut) {
         let mut left_out = LeftOut::new();
-        let mut disks: Vec<&Disk> = self.disks.values().filter(|disk| !disk.system && disk.lun_id.is_none()).collect();
+        let mut disks: Vec<&Disk> = self
+            .disks
+            .values()
+            .filter(|disk| !disk.system && disk.lun_id.is_none())
+            .collect();
         disks.sort_by_key(|disk| disk.number);
         for disk in self.unplugged.values() {
-            left_out.push(format!("an unplugged disk, which had the number {}", disk.number));
+            left_out.push(format!(
+                "an unplugged disk, which had the number {}",
+                disk.number
+            ));
         }
         let mut services = self.services.services.clone();
         for service in &mut services {
@@ -52,15 +61,29 @@ impl State {
         // out.
         let survives = |mapping: &&Mapping| mapping.persistent && self.smb.accepts(mapping);
         let (restored, lost): (Vec<_>, Vec<_>) = self.smb.mappings().iter().partition(survives);
-        left_out.extend(lost.iter().map(|mapping| format!("the SMB mapping of {}", mapping.remote)));
-        for target in self.iscsi.targets.iter().filter(|target| self.iscsi.is_connected(&target.iqn)) {
-            left_out.push(format!("the session with {}, and the content of its disks", target.iqn));
+        left_out.extend(
+            lost.iter()
+                .map(|mapping| format!("the SMB mapping of {}", mapping.remote)),
+        );
+        for target in self
+            .iscsi
+            .targets
+            .iter()
+            .filter(|target| self.iscsi.is_connected(&target.iqn))
+        {
+            left_out.push(format!(
+                "the session with {}, and the content of its disks",
+                target.iqn
+            ));
         }
         let description = Description {
             bios_serial: self.bios_serial.clone(),
             no_automount: self.no_automount,
             timing: self.timing,
-            disks: disks.into_iter().map(|disk| describe_disk(disk, &mut left_out)).collect(),
+            disks: disks
+                .into_iter()
+                .map(|disk| describe_disk(disk, &mut left_out))
+                .collect(),
             files: self.described_files(&mut left_out),
             services,
             smb_servers: self.smb.servers.clone(),
@@ -73,15 +96,37 @@ impl State {
 
     fn described_files(&self, left_out: &mut LeftOut) -> Vec<FileDescription> {
         let mut files = Vec::new();
-        let volumes = self.disks.values().flat_map(|disk| disk.volumes().map(move |volume| (disk, volume)));
+        let volumes = self
+            .disks
+            .values()
+            .flat_map(|disk| disk.volumes().map(move |volume| (disk, volume)));
         for (disk, volume) in volumes {
-            let Some(file_system) = &volume.file_system else { continue };
-            let root = if disk.system { "C:".to_owned() } else { format!(r"\\?\Volume{{{}}}", volume.id) };
-            if disk.lun_id.is_none() && volume.mounted().is_ok() && volume.arrived && !disk.is_read_only() {
+            let Some(file_system) = &volume.file_system else {
+                continue;
+            };
+            let root = if disk.system {
+                "C:".to_owned()
+            } else {
+                format!(r"\\?\Volume{{{}}}", volume.id)
+            };
+            if disk.lun_id.is_none()
+                && volume.mounted().is_ok()
+                && volume.arrived
+                && !disk.is_read_only()
+            {
                 // A file that cannot be read is not in the tree.
-                let _ = self.describe_directory(file_system, file_system.root, &root, &mut files, left_out);
+                let _ = self.describe_directory(
+                    file_system,
+                    file_system.root,
+                    &root,
+                    &mut files,
+                    left_out,
+                );
             } else if !disk.system && file_system.records().count() > 1 {
-                left_out.push(format!("the files on disk {}, which cannot be written now", disk.number));
+                left_out.push(format!(
+                    "the files on disk {}, which cannot be written now",
+                    disk.number
+                ));
             }
         }
         if self.trees.values().any(|tree| tree.records().count() > 1) {
@@ -107,7 +152,10 @@ impl State {
                     Err(reason) => left_out.push(reason),
                 }
             } else if !file.is_directory() {
-                files.push(FileDescription::File { path, content: file.data().to_vec() });
+                files.push(FileDescription::File {
+                    path,
+                    content: file.data().to_vec(),
+                });
             } else if !file.is_empty_directory() {
                 self.describe_directory(file_system, *child, &path, files, left_out)?;
             } else if !SYSTEM_DIRECTORIES.contains(&path.as_str()) {
@@ -119,36 +167,55 @@ impl State {
 
     /// Returns the description of a link, or `None` for a link that every node has. Fails with the
     /// phrase for [`LeftOut`] if the link cannot be described.
-    fn describe_link(&self, path: String, data: &[u8], is_directory: bool) -> Result<Option<FileDescription>, String> {
+    fn describe_link(
+        &self,
+        path: String,
+        data: &[u8],
+        is_directory: bool,
+    ) -> Result<Option<FileDescription>, String> {
         if SYSTEM_LINKS.contains(&path.as_str()) {
             return Ok(None);
         }
         if let Some(volume) = mounted_volume(data).filter(|_| is_directory) {
             return match self.disk_of_volume(volume) {
                 Some(disk) => Ok(Some(FileDescription::Mount { path, disk })),
-                None => Err(format!("the mount point {path} of a volume that does not exist")),
+                None => Err(format!(
+                    "the mount point {path} of a volume that does not exist"
+                )),
             };
         }
         let Ok(target) = readlink_text(data) else {
-            return Err(format!("{path}, a reparse point that is neither a link nor a mount point"));
+            return Err(format!(
+                "{path}, a reparse point that is neither a link nor a mount point"
+            ));
         };
-        Ok(Some(if reparse_point::tag(data) == os::abi::REPARSE_TAG_SYMLINK {
-            FileDescription::Symlink { path, target }
-        } else {
-            FileDescription::Junction { path, target }
-        }))
+        Ok(Some(
+            if reparse_point::tag(data) == os::abi::REPARSE_TAG_SYMLINK {
+                FileDescription::Symlink { path, target }
+            } else {
+                FileDescription::Junction { path, target }
+            },
+        ))
     }
 
     /// Returns the number of the disk whose last volume this is.
     fn disk_of_volume(&self, id: Uuid) -> Option<u32> {
         let is_last = |disk: &&Disk| disk.volumes().last().is_some_and(|volume| volume.id == id);
-        self.disks.values().filter(|disk| disk.lun_id.is_none()).find(is_last).map(|disk| disk.number)
+        self.disks
+            .values()
+            .filter(|disk| disk.lun_id.is_none())
+            .find(is_last)
+            .map(|disk| disk.number)
     }
 }
 
 fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
     let size = disk.size_when_partitioned();
-    let volumes: Vec<&Partition> = disk.partitions.iter().filter(|part| part.volume.is_some()).collect();
+    let volumes: Vec<&Partition> = disk
+        .partitions
+        .iter()
+        .filter(|part| part.volume.is_some())
+        .collect();
     let reserved = usize::from(matches!(disk.layout, Layout::Gpt { .. }));
     if volumes.len() > 1 || disk.partitions.len() != volumes.len() + reserved {
         left_out.push(format!("further partitions of disk {}", disk.number));
@@ -189,7 +256,9 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
 }
 
 fn describe_page83(disk: &Disk) -> Page83 {
-    let is_of_device = |identifier: &&crate::disks::Identifier| identifier.association == os::abi::ASSOCIATION_DEVICE;
+    let is_of_device = |identifier: &&crate::disks::Identifier| {
+        identifier.association == os::abi::ASSOCIATION_DEVICE
+    };
     match disk.identifiers.iter().flatten().find(is_of_device) {
         None => Page83::None,
         Some(found) if found.code_set == CODE_SET_ASCII => {
@@ -202,14 +271,23 @@ fn describe_page83(disk: &Disk) -> Page83 {
 fn describe_volume(disk: &Disk, part: &Partition, volume: &Volume, to: &mut DiskDescription) {
     let mut without = disk.clone();
     without.cached_size = to.size;
-    without.partitions.retain(|other| other.number != part.number);
-    let largest = without.largest_gap().map_or(part.length, |(_, length)| length);
+    without
+        .partitions
+        .retain(|other| other.number != part.number);
+    let largest = without
+        .largest_gap()
+        .map_or(part.length, |(_, length)| length);
     let is_smaller = disk.layout != Layout::Superfloppy && part.length < largest;
     to.partition_size = is_smaller.then_some(part.length);
     to.volume_id = Some(volume.id);
     to.volume = volume.health;
     let mounted = volume.file_system.as_ref();
-    to.file_system = volume.recognised.clone().or_else(|| mounted.map(|file_system| file_system.kind.clone()));
-    to.file_system_size = mounted.map(|file_system| file_system.length).filter(|length| *length < part.length);
+    to.file_system = volume
+        .recognised
+        .clone()
+        .or_else(|| mounted.map(|file_system| file_system.kind.clone()));
+    to.file_system_size = mounted
+        .map(|file_system| file_system.length)
+        .filter(|length| *length < part.length);
     to.spans.clone_from(&volume.further_extents);
 }

@@ -1,9 +1,10 @@
 //! The control codes of disks. The output buffers are laid out as Windows lays them out.
 
 use os::abi::{
-    CODE_SET_ASCII, ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DiskGeometryEx, DriveLayout, LengthInformation,
-    PartitionEntry, PartitionStyle, SetDiskAttributes, StorageDescriptorHead, StorageDeviceDescriptor,
-    StorageDeviceIdDescriptor, StorageDeviceNumber, StorageIdentifier, StoragePropertyQuery, gpt_entry, gpt_layout,
+    CODE_SET_ASCII, ControlCode, DEVICE_TYPE_DISK, DiskAttributes, DiskGeometryEx, DriveLayout,
+    LengthInformation, PartitionEntry, PartitionStyle, SetDiskAttributes, StorageDescriptorHead,
+    StorageDeviceDescriptor, StorageDeviceIdDescriptor, StorageDeviceNumber, StorageIdentifier,
+    StoragePropertyQuery, gpt_entry, gpt_layout,
 };
 use os::{Access, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
@@ -17,7 +18,11 @@ impl State {
         let access = self.opened(handle)?.access;
         let read = !code.needs_read() || access.contains(Access::READ_DATA);
         let write = !code.needs_write() || access.contains(Access::WRITE_DATA);
-        if read && write { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
+        if read && write {
+            Ok(())
+        } else {
+            Err(OsError::ACCESS_DENIED)
+        }
     }
 
     pub(crate) fn control_disk(
@@ -33,14 +38,21 @@ impl State {
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
             ControlCode::DISK_GET_DRIVE_GEOMETRY_EX => put(output, &geometry(disk)),
             ControlCode::DISK_GET_LENGTH_INFO => {
-                let length = LengthInformation { length: signed(disk.size) };
+                let length = LengthInformation {
+                    length: signed(disk.size),
+                };
                 let filled = put(output, &length)?;
                 self.disk_mut(device)?.read_capacity();
                 Ok(filled)
             }
-            ControlCode::DISK_GET_DISK_ATTRIBUTES => {
-                put(output, &DiskAttributes { version: 16, reserved: 0, attributes: disk.attributes })
-            }
+            ControlCode::DISK_GET_DISK_ATTRIBUTES => put(
+                output,
+                &DiskAttributes {
+                    version: 16,
+                    reserved: 0,
+                    attributes: disk.attributes,
+                },
+            ),
             ControlCode::DISK_SET_DISK_ATTRIBUTES => self.set_disk_attributes(device, input),
             ControlCode::DISK_GET_DRIVE_LAYOUT_EX => layout(disk, output),
             ControlCode::DISK_UPDATE_PROPERTIES => {
@@ -56,7 +68,8 @@ impl State {
         // `SET_DISK_ATTRIBUTES`.
         const VERSIONS: [u32; 2] = [16, 40];
         const KNOWN: u64 = DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY;
-        let (wanted, _) = SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
+        let (wanted, _) =
+            SetDiskAttributes::read_from_prefix(input).map_err(|_| OsError::INVALID_PARAMETER)?;
         if !VERSIONS.contains(&wanted.version)
             || wanted.attributes_mask & !KNOWN != 0
             || wanted.attributes & !KNOWN != 0
@@ -64,7 +77,8 @@ impl State {
             return Err(OsError::INVALID_PARAMETER);
         }
         let disk = self.disk(device)?;
-        let attributes = disk.attributes & !wanted.attributes_mask | wanted.attributes & wanted.attributes_mask;
+        let attributes =
+            disk.attributes & !wanted.attributes_mask | wanted.attributes & wanted.attributes_mask;
         if disk.system && attributes != 0 {
             return Err(OsError::BUSY);
         }
@@ -76,9 +90,15 @@ impl State {
 }
 
 /// Copies a structure to the output.
-pub(crate) fn put<T: IntoBytes + Immutable + ?Sized>(output: &mut [u8], structure: &T) -> OsResult<usize> {
+pub(crate) fn put<T: IntoBytes + Immutable + ?Sized>(
+    output: &mut [u8],
+    structure: &T,
+) -> OsResult<usize> {
     let bytes = structure.as_bytes();
-    output.get_mut(..bytes.len()).ok_or(OsError::INSUFFICIENT_BUFFER)?.copy_from_slice(bytes);
+    output
+        .get_mut(..bytes.len())
+        .ok_or(OsError::INSUFFICIENT_BUFFER)?
+        .copy_from_slice(bytes);
     Ok(bytes.len())
 }
 
@@ -88,7 +108,11 @@ pub(crate) fn signed(bytes: u64) -> i64 {
 }
 
 fn device_number(disk: &Disk) -> StorageDeviceNumber {
-    StorageDeviceNumber { device_type: DEVICE_TYPE_DISK, device_number: disk.number, partition_number: 0 }
+    StorageDeviceNumber {
+        device_type: DEVICE_TYPE_DISK,
+        device_number: disk.number,
+        partition_number: 0,
+    }
 }
 
 fn geometry(disk: &Disk) -> DiskGeometryEx {
@@ -104,7 +128,8 @@ fn geometry(disk: &Disk) -> DiskGeometryEx {
 
 /// Answers a property query with as much of the descriptor as fits in the output.
 pub(crate) fn property(disk: &Disk, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-    let (query, _) = StoragePropertyQuery::read_from_prefix(input).map_err(|_| OsError::BAD_LENGTH)?;
+    let (query, _) =
+        StoragePropertyQuery::read_from_prefix(input).map_err(|_| OsError::BAD_LENGTH)?;
     let descriptor = match query.property_id {
         StoragePropertyQuery::DEVICE => device_descriptor(disk),
         StoragePropertyQuery::DEVICE_ID => id_descriptor(disk).ok_or(OsError::INVALID_FUNCTION)?,
@@ -132,7 +157,10 @@ fn device_descriptor(disk: &Disk) -> Vec<u8> {
         count(offset)
     };
     let mut descriptor = StorageDeviceDescriptor {
-        head: StorageDescriptorHead { version: count(size_of::<StorageDeviceDescriptor>() + 4), size: 0 },
+        head: StorageDescriptorHead {
+            version: count(size_of::<StorageDeviceDescriptor>() + 4),
+            size: 0,
+        },
         device_type: 0,
         device_type_modifier: 0,
         removable_media: 0,
@@ -165,7 +193,14 @@ fn id_descriptor(disk: &Disk) -> Option<Vec<u8>> {
         let begin = body.len();
         body.extend_from_slice(head.as_bytes());
         body.extend_from_slice(&identifier.bytes);
-        body.resize(begin + length, if identifier.code_set == CODE_SET_ASCII { 0 } else { 0xff });
+        body.resize(
+            begin + length,
+            if identifier.code_set == CODE_SET_ASCII {
+                0
+            } else {
+                0xff
+            },
+        );
     }
     let descriptor = StorageDeviceIdDescriptor {
         head: StorageDescriptorHead {
@@ -193,9 +228,16 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
         Layout::Mbr { .. } | Layout::Superfloppy => {
             // Windows reports an MBR with one partition for a disk without a table that has a file
             // system.
-            let signature = if let Layout::Mbr { signature } = disk.layout { signature } else { 0 };
+            let signature = if let Layout::Mbr { signature } = disk.layout {
+                signature
+            } else {
+                0
+            };
             // Windows reports the entries of an MBR in multiples of four.
-            let empty = PartitionEntry { style: PartitionStyle::MBR.0, ..PartitionEntry::new_zeroed() };
+            let empty = PartitionEntry {
+                style: PartitionStyle::MBR.0,
+                ..PartitionEntry::new_zeroed()
+            };
             entries.resize(entries.len().max(1).next_multiple_of(4), empty);
             bare_layout(PartitionStyle::MBR, signature, count(entries.len()))
         }
@@ -206,7 +248,12 @@ fn layout(disk: &Disk, output: &mut [u8]) -> OsResult<usize> {
 fn bare_layout(style: PartitionStyle, signature: u32, partition_count: u32) -> DriveLayout {
     let mut disk_id = [0; 16];
     disk_id[..4].copy_from_slice(&signature.to_le_bytes());
-    DriveLayout { style: style.0, partition_count, disk_id, ..DriveLayout::new_zeroed() }
+    DriveLayout {
+        style: style.0,
+        partition_count,
+        disk_id,
+        ..DriveLayout::new_zeroed()
+    }
 }
 
 /// Returns the entry of a partition.

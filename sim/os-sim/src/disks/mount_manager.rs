@@ -34,7 +34,10 @@ impl State {
     /// Returns the volume with the drive letter.
     pub(crate) fn letter(&self, letter: char) -> Option<Uuid> {
         let wanted = MountPoint::Letter(letter.to_ascii_uppercase());
-        self.mounts.iter().find(|mount| mount.point == wanted).map(|mount| mount.volume)
+        self.mounts
+            .iter()
+            .find(|mount| mount.point == wanted)
+            .map(|mount| mount.volume)
     }
 
     /// Simulates `SetVolumeMountPointW`.
@@ -46,7 +49,9 @@ impl State {
     /// Mounts a volume at the directory with this NT path.
     pub(crate) fn mount_at(&mut self, path: &[u16], id: Uuid) -> OsResult<()> {
         let (fs, file) = self.directory(path)?;
-        let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
+        let FsId::Volume(host) = fs else {
+            return Err(OsError::INVALID_PARAMETER);
+        };
         let file_system = self.file_system(fs)?;
         if file_system.kind != "NTFS" {
             return Err(OsError::INVALID_PARAMETER);
@@ -72,7 +77,9 @@ impl State {
     /// Simulates `DeleteVolumeMountPointW`.
     pub(crate) fn unmount(&mut self, directory: &U16Str) -> OsResult<()> {
         let (fs, file) = self.directory(&nt_directory(directory)?)?;
-        let FsId::Volume(host) = fs else { return Err(OsError::INVALID_PARAMETER) };
+        let FsId::Volume(host) = fs else {
+            return Err(OsError::INVALID_PARAMETER);
+        };
         let file_system = self.file_system(fs)?;
         let data = file_system.record(file)?.reparse.as_deref();
         if data.and_then(mounted_volume).is_none() {
@@ -92,8 +99,13 @@ impl State {
     pub(crate) fn is_mounted_at(&mut self, directory: &U16Str, volume: Uuid) -> bool {
         let found = nt_directory(directory).and_then(|path| self.directory(&path));
         let Ok((fs, file)) = found else { return false };
-        let Ok(file_system) = self.file_system(fs) else { return false };
-        let data = file_system.record(file).ok().and_then(|record| record.reparse.as_deref());
+        let Ok(file_system) = self.file_system(fs) else {
+            return false;
+        };
+        let data = file_system
+            .record(file)
+            .ok()
+            .and_then(|record| record.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
     }
 
@@ -105,13 +117,19 @@ impl State {
         }
         let id = volume_name(name).ok_or(OsError::INVALID_PARAMETER)?;
         self.volume(id).map_err(|_| OsError::FILE_NOT_FOUND)?;
-        Ok(self.dos_prefixes(id).into_iter().map(|path| U16String::from_str(&format!("{path}\\"))).collect())
+        Ok(self
+            .dos_prefixes(id)
+            .into_iter()
+            .map(|path| U16String::from_str(&format!("{path}\\")))
+            .collect())
     }
 
     /// Returns the directory at a path. Does not follow a link in the last component.
     fn directory(&mut self, path: &[u16]) -> OsResult<(FsId, FileId)> {
         match self.resolve(path, false)? {
-            Resolved::File(fs, file) if self.file_system(fs)?.record(file)?.is_directory() => Ok((fs, file)),
+            Resolved::File(fs, file) if self.file_system(fs)?.record(file)?.is_directory() => {
+                Ok((fs, file))
+            }
             Resolved::File(..) => Err(OsError::DIRECTORY),
             Resolved::Missing { .. } => Err(OsError::FILE_NOT_FOUND),
         }
@@ -138,13 +156,19 @@ impl State {
     }
 
     fn prefixes(&self, volume: Uuid, below: &[Uuid]) -> impl Iterator<Item = String> {
-        let mounts = self.mounts.iter().filter(move |mount| mount.volume == volume);
+        let mounts = self
+            .mounts
+            .iter()
+            .filter(move |mount| mount.volume == volume);
         let below = below.to_vec();
         mounts.filter_map(move |mount| match &mount.point {
             MountPoint::Letter(letter) => Some(format!("{letter}:")),
             MountPoint::Directory { host, path } if self.leads_to(*host, path, volume) => {
                 let prefix = self.first_prefix(*host, &below)?;
-                Some(path.iter().fold(prefix, |prefix, name| format!(r"{prefix}\{name}")))
+                Some(
+                    path.iter()
+                        .fold(prefix, |prefix, name| format!(r"{prefix}\{name}")),
+                )
             }
             MountPoint::Directory { .. } => None,
         })
@@ -152,8 +176,12 @@ impl State {
 
     /// Returns whether the directory at `path` on `host` is a mount point of `volume`.
     pub(crate) fn leads_to(&self, host: Uuid, path: &[Name], volume: Uuid) -> bool {
-        let Ok(file_system) = self.file_system(FsId::Volume(host)) else { return false };
-        let file = path.iter().try_fold(file_system.root, |at, name| file_system.child(at, name));
+        let Ok(file_system) = self.file_system(FsId::Volume(host)) else {
+            return false;
+        };
+        let file = path
+            .iter()
+            .try_fold(file_system.root, |at, name| file_system.child(at, name));
         let data = file.and_then(|file| file_system.record(file).ok()?.reparse.as_deref());
         data.and_then(mounted_volume) == Some(volume)
     }
@@ -164,7 +192,9 @@ pub(crate) fn mounted_volume(data: &[u8]) -> Option<Uuid> {
     if reparse_point::tag(data) != REPARSE_TAG_MOUNT_POINT {
         return None;
     }
-    let Ok(reparse_point::Target::Absolute(path)) = reparse_point::target(data) else { return None };
+    let Ok(reparse_point::Target::Absolute(path)) = reparse_point::target(data) else {
+        return None;
+    };
     if !path.get(..4).is_some_and(|head| same(head, r"\??\")) {
         return None;
     }
@@ -182,7 +212,9 @@ fn volume_name(text: &[u16]) -> Option<Uuid> {
 pub(crate) fn volume_guid(text: &[u16]) -> Option<Uuid> {
     text.get(..7).filter(|head| same(head, "Volume{"))?;
     let inner = text[7..].strip_suffix(&[u16::from(b'}')])?;
-    let inner = String::from_utf16(inner).ok().filter(|inner| inner.len() == 36)?;
+    let inner = String::from_utf16(inner)
+        .ok()
+        .filter(|inner| inner.len() == 36)?;
     inner.parse().ok()
 }
 
@@ -194,8 +226,13 @@ fn nt_directory(path: &U16Str) -> OsResult<Vec<u16>> {
     let units = path.as_slice();
     let path_units = units.strip_prefix(&[SEPARATOR, SEPARATOR, u16::from(b'?'), SEPARATOR]);
     // Win32 removes dots and spaces at the end of a name unless the path begins with the prefix.
-    let is_stripped = |name: &[u16]| name.last().is_some_and(|last| [u16::from(b'.'), u16::from(b' ')].contains(last));
-    let fits = |path: &[u16]| path.len() < MAX_PATH && !path.split(|unit| *unit == SEPARATOR).any(is_stripped);
+    let is_stripped = |name: &[u16]| {
+        name.last()
+            .is_some_and(|last| [u16::from(b'.'), u16::from(b' ')].contains(last))
+    };
+    let fits = |path: &[u16]| {
+        path.len() < MAX_PATH && !path.split(|unit| *unit == SEPARATOR).any(is_stripped)
+    };
     if units.last() != Some(&SEPARATOR) || path_units.is_some_and(fits) {
         return Err(OsError::INVALID_NAME);
     }

@@ -39,7 +39,12 @@ const AT_END: &[(&str, u64, u64, &[u8])] = &[
     ("backup GPT of 4096-byte sectors", 4096, 4096, b"EFI PART"),
     ("Linux RAID 1.0", 4096, 8192, b"\xfc\x4e\x2b\xa9"),
     ("Linux RAID 0.90", 65536, 65536, b"\xfc\x4e\x2b\xa9"),
-    ("ZFS without its first labels", 256 << 10, (512 << 10) - ZFS_NAME, ZFS),
+    (
+        "ZFS without its first labels",
+        256 << 10,
+        (512 << 10) - ZFS_NAME,
+        ZFS,
+    ),
 ];
 
 /// The offset and the bytes of the identifier of the file system recognition structure. The name of
@@ -53,8 +58,8 @@ const STRUCTURE_NAME: u64 = 3;
 /// ReFS does. A file system that is not in the table stands for a future file system of Windows and
 /// does too.
 pub(crate) fn has_recognition_structure(name: &str) -> bool {
-    let is_known =
-        SIGNATURES.iter().any(|(known, ..)| *known == name) || AT_END.iter().any(|(known, ..)| *known == name);
+    let is_known = SIGNATURES.iter().any(|(known, ..)| *known == name)
+        || AT_END.iter().any(|(known, ..)| *known == name);
     name == "ReFS" || !is_known
 }
 
@@ -70,7 +75,9 @@ impl State {
                     return Err(OsError::INVALID_FUNCTION);
                 }
                 let data = file.data();
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(data.len());
                 let length = output.len().min(data.len() - start);
                 output[..length].copy_from_slice(&data[start..start + length]);
                 Ok(length)
@@ -95,12 +102,19 @@ impl State {
 
 /// Returns the part of `output` that lies before `end`. Fails if the offset or the length is not a
 /// multiple of a sector.
-fn whole_sectors<'a>(disk: &Disk, end: u64, offset: u64, output: &'a mut [u8]) -> OsResult<&'a mut [u8]> {
+fn whole_sectors<'a>(
+    disk: &Disk,
+    end: u64,
+    offset: u64,
+    output: &'a mut [u8],
+) -> OsResult<&'a mut [u8]> {
     let size = u64::try_from(output.len()).unwrap_or(u64::MAX);
     if !offset.is_multiple_of(disk.sector) || !size.is_multiple_of(disk.sector) {
         return Err(OsError::INVALID_PARAMETER);
     }
-    let length = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX).min(output.len());
+    let length = usize::try_from(end.saturating_sub(offset))
+        .unwrap_or(usize::MAX)
+        .min(output.len());
     Ok(&mut output[..length])
 }
 
@@ -119,7 +133,12 @@ fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
     {
         write_signature(name, offset, output);
         for (_, multiple, back, bytes) in AT_END.iter().filter(|(known, ..)| known == name) {
-            write_bytes(disk.size / multiple * multiple - back, bytes, offset, output);
+            write_bytes(
+                disk.size / multiple * multiple - back,
+                bytes,
+                offset,
+                output,
+            );
         }
     }
     Ok(output.len())
@@ -127,7 +146,10 @@ fn read_disk(disk: &Disk, offset: u64, output: &mut [u8]) -> OsResult<usize> {
 
 fn read_volume(volume: &Volume, offset: u64, output: &mut [u8]) {
     output.fill(0);
-    let mounted = volume.file_system.as_ref().map(|file_system| file_system.kind.as_str());
+    let mounted = volume
+        .file_system
+        .as_ref()
+        .map(|file_system| file_system.kind.as_str());
     if let Some(name) = mounted.or(volume.recognised.as_deref()) {
         write_signature(name, offset, output);
     }
@@ -136,8 +158,12 @@ fn read_volume(volume: &Volume, offset: u64, output: &mut [u8]) {
 /// Writes the part of the signatures of the file system `name` that lies in `output`, which starts
 /// at `offset` on the volume.
 fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
-    let own = SIGNATURES.iter().filter(|(known, ..)| *known == name).map(|(_, at, bytes)| (*at, *bytes));
-    let structure = has_recognition_structure(name).then_some([(STRUCTURE_NAME, name.as_bytes()), STRUCTURE]);
+    let own = SIGNATURES
+        .iter()
+        .filter(|(known, ..)| *known == name)
+        .map(|(_, at, bytes)| (*at, *bytes));
+    let structure =
+        has_recognition_structure(name).then_some([(STRUCTURE_NAME, name.as_bytes()), STRUCTURE]);
     for (at, bytes) in own.chain(structure.into_iter().flatten()) {
         write_bytes(at, bytes, offset, output);
     }
@@ -147,7 +173,9 @@ fn write_signature(name: &str, offset: u64, output: &mut [u8]) {
 /// `offset`.
 fn write_bytes(at: u64, bytes: &[u8], offset: u64, output: &mut [u8]) {
     for (at, byte) in (at..).zip(bytes) {
-        let index = at.checked_sub(offset).and_then(|index| usize::try_from(index).ok());
+        let index = at
+            .checked_sub(offset)
+            .and_then(|index| usize::try_from(index).ok());
         if let Some(target) = index.and_then(|index| output.get_mut(index)) {
             *target = *byte;
         }

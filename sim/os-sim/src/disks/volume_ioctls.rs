@@ -4,7 +4,8 @@
 use std::iter;
 
 use os::abi::{
-    ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation, VolumeDiskExtents,
+    ControlCode, DiskExtent, FsAttributeInformation, FsFullSizeInformation, LengthInformation,
+    VolumeDiskExtents,
 };
 use os::{Access, FsInfo, OsError, OsResult, Uuid};
 use zerocopy::IntoBytes;
@@ -28,8 +29,14 @@ impl State {
         self.check_code(handle, code)?;
         match self.opened(handle)?.object.clone() {
             Object::Disk(device) => self.control_disk(device, code, input, output),
-            Object::Volume { id, direct: false } if let Some(done) = self.control_lock(handle, id, code) => done,
-            Object::Volume { id, direct } => self.control_volume(handle, id, direct, code, input, output),
+            Object::Volume { id, direct: false }
+                if let Some(done) = self.control_lock(handle, id, code) =>
+            {
+                done
+            }
+            Object::Volume { id, direct } => {
+                self.control_volume(handle, id, direct, code, input, output)
+            }
             Object::File { .. } => match code {
                 ControlCode::FSCTL_GET_REPARSE_POINT => {
                     reparse_point::read(self.file_of(handle)?.reparse.as_deref(), output)
@@ -51,13 +58,20 @@ impl State {
     ) -> OsResult<usize> {
         let (disk, volume) = self.volume(id)?;
         let part = partition_of(disk, id)?;
-        if volume.offline && !(self.offline_volumes_have_extents && code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS)
+        if volume.offline
+            && !(self.offline_volumes_have_extents
+                && code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS)
         {
             return Err(OsError::NOT_READY);
         }
         match code {
             ControlCode::STORAGE_QUERY_PROPERTY => property(disk, input, output),
-            ControlCode::DISK_GET_LENGTH_INFO => put(output, &LengthInformation { length: signed(part.length) }),
+            ControlCode::DISK_GET_LENGTH_INFO => put(
+                output,
+                &LengthInformation {
+                    length: signed(part.length),
+                },
+            ),
             ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS => extents(disk, part, volume, output),
             _ if direct => Err(OsError::INVALID_FUNCTION),
             ControlCode::FSCTL_EXTEND_VOLUME => self.extend(handle, id, input),
@@ -74,23 +88,35 @@ impl State {
         let sector = disk.sector;
         let smallest = match volume.mounted() {
             Err(OsError::UNRECOGNIZED_VOLUME) => return Ok(0),
-            Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => return Err(OsError::INVALID_FUNCTION),
+            Ok(file_system) if !EXTENDABLE.contains(&&*file_system.kind) => {
+                return Err(OsError::INVALID_FUNCTION);
+            }
             mounted => mounted.map(|file_system| file_system.length + file_system.cluster)?,
         };
         self.check_access(handle, Access::WRITE_DATA)?;
         self.check_writable(FsId::Volume(id))?;
         let sectors: &[u8; 8] = input.first_chunk().ok_or(OsError::INVALID_PARAMETER)?;
-        let sectors = u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
-        let wanted = sectors.checked_mul(sector).filter(|bytes| (smallest..=available).contains(bytes));
+        let sectors =
+            u64::try_from(i64::from_le_bytes(*sectors)).map_err(|_| OsError::INVALID_PARAMETER)?;
+        let wanted = sectors
+            .checked_mul(sector)
+            .filter(|bytes| (smallest..=available).contains(bytes));
         let length = wanted.ok_or(OsError::INVALID_PARAMETER)?;
         self.file_system_mut(FsId::Volume(id))?.length = length;
         Ok(0)
     }
 
-    pub(crate) fn query_file_system(&self, handle: u64, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
+    pub(crate) fn query_file_system(
+        &self,
+        handle: u64,
+        class: FsInfo,
+        output: &mut [u8],
+    ) -> OsResult<usize> {
         match &self.opened(handle)?.object {
             Object::Disk(device) => self.disk(*device).and(Err(OsError::INVALID_FUNCTION)),
-            Object::Volume { id, direct: true } => self.volume(*id).and(Err(OsError::INVALID_FUNCTION)),
+            Object::Volume { id, direct: true } => {
+                self.volume(*id).and(Err(OsError::INVALID_FUNCTION))
+            }
             Object::Volume { id, direct: false } => answer(&self.mounted_on(*id)?, class, output),
             Object::File { .. } => match self.file(handle)?.0 {
                 FsId::Volume(id) => answer(&self.mounted_on(id)?, class, output),
@@ -98,7 +124,16 @@ impl State {
                     let file_system = self.file_system(share)?;
                     let length = file_system.length;
                     let file_system = Some(file_system);
-                    answer(&Mounted { file_system, length, sector: SECTOR, read_only: false }, class, output)
+                    answer(
+                        &Mounted {
+                            file_system,
+                            length,
+                            sector: SECTOR,
+                            read_only: false,
+                        },
+                        class,
+                        output,
+                    )
                 }
             },
         }
@@ -111,7 +146,12 @@ impl State {
             mounted => Some(mounted?),
         };
         let length = partition_of(disk, id)?.length;
-        Ok(Mounted { file_system, length, sector: disk.sector, read_only: disk.is_read_only() })
+        Ok(Mounted {
+            file_system,
+            length,
+            sector: disk.sector,
+            read_only: disk.is_read_only(),
+        })
     }
 
     pub(crate) fn flush(&self, handle: u64) -> OsResult<()> {
@@ -134,24 +174,37 @@ impl State {
 
 pub(crate) fn partition_of(disk: &Disk, volume: Uuid) -> OsResult<&Partition> {
     let holds = |part: &&Partition| part.volume.as_ref().is_some_and(|held| held.id == volume);
-    disk.partitions.iter().find(holds).ok_or(OsError::DEV_NOT_EXIST)
+    disk.partitions
+        .iter()
+        .find(holds)
+        .ok_or(OsError::DEV_NOT_EXIST)
 }
 
 /// Writes the extents of a volume. If they do not all fit, writes only their count and fails with
 /// `MORE_DATA`.
 fn extents(disk: &Disk, part: &Partition, volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
-    let first = Span { disk: disk.number, offset: part.offset, length: part.length };
+    let first = Span {
+        disk: disk.number,
+        offset: part.offset,
+        length: part.length,
+    };
     let extent = |span: Span| DiskExtent {
         disk_number: span.disk,
         padding: 0,
         offset: signed(span.offset),
         length: signed(span.length),
     };
-    let all: Vec<DiskExtent> = iter::once(first).chain(volume.further_extents.iter().copied()).map(extent).collect();
+    let all: Vec<DiskExtent> = iter::once(first)
+        .chain(volume.further_extents.iter().copied())
+        .map(extent)
+        .collect();
     if output.len() < size_of::<VolumeDiskExtents>() + size_of::<DiskExtent>() {
         return Err(OsError::INVALID_PARAMETER);
     }
-    let head = VolumeDiskExtents { count: u32::try_from(all.len()).unwrap_or(u32::MAX), padding: 0 };
+    let head = VolumeDiskExtents {
+        count: u32::try_from(all.len()).unwrap_or(u32::MAX),
+        padding: 0,
+    };
     let answer = [head.as_bytes(), all.as_bytes()].concat();
     let Some(whole) = output.get_mut(..answer.len()) else {
         output[..size_of_val(&head)].copy_from_slice(head.as_bytes());
@@ -169,7 +222,10 @@ fn recognition(volume: &Volume, output: &mut [u8]) -> OsResult<usize> {
         Err(OsError::UNRECOGNIZED_VOLUME) => {}
         mounted => return mounted.and(Err(OsError::INVALID_FUNCTION)),
     }
-    let name = volume.recognised.as_deref().filter(|name| signatures::has_recognition_structure(name));
+    let name = volume
+        .recognised
+        .as_deref()
+        .filter(|name| signatures::has_recognition_structure(name));
     let name = name.ok_or(OsError::UNRECOGNIZED_VOLUME)?;
     let mut answer = [0; 9];
     let length = name.len().min(8);
@@ -191,7 +247,9 @@ struct Mounted<'a> {
 fn answer(mounted: &Mounted<'_>, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
     match class {
         FsInfo::Attribute => {
-            let name = mounted.file_system.map_or("RAW", |file_system| &file_system.kind);
+            let name = mounted
+                .file_system
+                .map_or("RAW", |file_system| &file_system.kind);
             attribute(name, mounted.read_only, output)
         }
         FsInfo::FullSize => {
@@ -232,7 +290,12 @@ fn attribute(kind: &str, read_only: bool, output: &mut [u8]) -> OsResult<usize> 
     let name: Vec<u16> = kind.encode_utf16().collect();
     let fitting = size_of_val(&name[..]).min(output.len() - FsAttributeInformation::NAME_OFFSET);
     let head = FsAttributeInformation {
-        attributes: own | if read_only { FsAttributeInformation::READ_ONLY_VOLUME } else { 0 },
+        attributes: own
+            | if read_only {
+                FsAttributeInformation::READ_ONLY_VOLUME
+            } else {
+                0
+            },
         maximum_component_length: 255,
         name_length: u32::try_from(fitting).unwrap_or(u32::MAX),
     };

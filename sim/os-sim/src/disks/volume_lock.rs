@@ -43,12 +43,25 @@ impl State {
 
     fn volume_lock(&self, volume: Uuid) -> Option<VolumeLock> {
         let on = |object: &Object| matches!(object, Object::Volume { id, .. } if *id == volume);
-        let held = self.handles.values().filter(|opened| on(&opened.object)).find_map(|opened| opened.lock);
-        held.or_else(|| self.jobs.values().find_map(|job| job.volume_lock(volume, self.now)))
+        let held = self
+            .handles
+            .values()
+            .filter(|opened| on(&opened.object))
+            .find_map(|opened| opened.lock);
+        held.or_else(|| {
+            self.jobs
+                .values()
+                .find_map(|job| job.volume_lock(volume, self.now))
+        })
     }
 
     /// Performs the control codes of this module. Returns `None` for any other code.
-    pub(crate) fn control_lock(&mut self, handle: u64, volume: Uuid, code: ControlCode) -> Option<OsResult<usize>> {
+    pub(crate) fn control_lock(
+        &mut self,
+        handle: u64,
+        volume: Uuid,
+        code: ControlCode,
+    ) -> Option<OsResult<usize>> {
         let done = match code {
             FSCTL_LOCK_VOLUME => self.lock_volume(handle, volume),
             FSCTL_DISMOUNT_VOLUME => self.dismount_volume(handle, volume),

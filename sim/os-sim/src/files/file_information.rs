@@ -1,9 +1,9 @@
 //! Calls on a handle of a file or directory: information, listing, paths and reparse points.
 
 use os::abi::{
-    AccessEntry, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_ON_CLOSE,
-    FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo,
-    REPARSE_TAG_SYMLINK, SecurityDescriptor,
+    AccessEntry, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE,
+    FILE_DISPOSITION_ON_CLOSE, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,
+    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, REPARSE_TAG_SYMLINK, SecurityDescriptor,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
@@ -21,25 +21,40 @@ const SMALLEST_LISTING: usize = (FileIdBothDirInfo::NAME_OFFSET + 2).next_multip
 const SETTABLE: u32 = 0x1 | 0x2 | 0x4 | 0x20 | 0x2000;
 
 impl State {
-    pub(crate) fn query_file(&self, handle: u64, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
+    pub(crate) fn query_file(
+        &self,
+        handle: u64,
+        class: FileInfo,
+        output: &mut [u8],
+    ) -> OsResult<()> {
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
         let file = file_system.record(id)?;
         match class {
             FileInfo::Basic => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
-                let info = FileBasicInfo { attributes: file.file_attributes(), ..FileBasicInfo::default() };
+                let info = FileBasicInfo {
+                    attributes: file.file_attributes(),
+                    ..FileBasicInfo::default()
+                };
                 fill(output, info.as_bytes())
             }
-            FileInfo::AttributeTag | FileInfo::Id if file_system.is_fat() => Err(OsError::INVALID_PARAMETER),
+            FileInfo::AttributeTag | FileInfo::Id if file_system.is_fat() => {
+                Err(OsError::INVALID_PARAMETER)
+            }
             FileInfo::AttributeTag => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
-                let info = FileAttributeTagInfo { attributes: file.file_attributes(), reparse_tag: file.reparse_tag() };
+                let info = FileAttributeTagInfo {
+                    attributes: file.file_attributes(),
+                    reparse_tag: file.reparse_tag(),
+                };
                 fill(output, info.as_bytes())
             }
             FileInfo::Id => {
-                let info =
-                    FileIdInfo { volume_serial_number: file_system.serial, file_id: u128::from(id).to_le_bytes() };
+                let info = FileIdInfo {
+                    volume_serial_number: file_system.serial,
+                    file_id: u128::from(id).to_le_bytes(),
+                };
                 fill(output, info.as_bytes())
             }
             FileInfo::Disposition | FileInfo::DispositionEx => Err(OsError::INVALID_PARAMETER),
@@ -96,7 +111,12 @@ impl State {
     }
 
     /// Fills `output` with the next entries of a directory.
-    pub(crate) fn list_directory(&mut self, handle: u64, restart: bool, output: &mut [u8]) -> OsResult<()> {
+    pub(crate) fn list_directory(
+        &mut self,
+        handle: u64,
+        restart: bool,
+        output: &mut [u8],
+    ) -> OsResult<()> {
         self.check_access(handle, Access::READ_DATA)?;
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
@@ -104,8 +124,16 @@ impl State {
         if output.len() < SMALLEST_LISTING {
             return Err(BAD_LENGTH);
         }
-        let begin = if restart { Cursor::Begin } else { self.opened(handle)?.cursor.clone() };
-        let mut entries = EntryBuffer { output, last: 0, end: 0 };
+        let begin = if restart {
+            Cursor::Begin
+        } else {
+            self.opened(handle)?.cursor.clone()
+        };
+        let mut entries = EntryBuffer {
+            output,
+            last: 0,
+            end: 0,
+        };
         let mut cursor = begin;
         while let Some(next) = entry_after(file_system, directory, &cursor)? {
             if entries.push(&next) {
@@ -121,12 +149,20 @@ impl State {
         }
         let none = entries.end == 0;
         self.opened_mut(handle)?.cursor = cursor;
-        if none { Err(OsError::NO_MORE_FILES) } else { Ok(()) }
+        if none {
+            Err(OsError::NO_MORE_FILES)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn security_descriptor(&self, handle: u64) -> OsResult<SecurityDescriptor> {
         self.check_access(handle, Access::READ_CONTROL)?;
-        Ok(self.file_of(handle)?.access.clone().unwrap_or_else(administrators_only))
+        Ok(self
+            .file_of(handle)?
+            .access
+            .clone()
+            .unwrap_or_else(administrators_only))
     }
 
     pub(crate) fn set_access_list(&mut self, handle: u64, entries: &[AccessEntry]) -> OsResult<()> {
@@ -135,7 +171,10 @@ impl State {
         self.check_writable(fs)?;
         let file = self.file_system_mut(fs)?.record_mut(id)?;
         let owner = file.access.take().unwrap_or_else(administrators_only).owner;
-        file.access = Some(SecurityDescriptor { owner, entries: Some(entries.to_vec()) });
+        file.access = Some(SecurityDescriptor {
+            owner,
+            entries: Some(entries.to_vec()),
+        });
         Ok(())
     }
 
@@ -150,12 +189,22 @@ impl State {
         let prefix = match (fs, form) {
             (FsId::Volume(volume), PathForm::VolumeGuid) => format!(r"\\?\Volume{{{volume}}}"),
             (FsId::Volume(volume), PathForm::Dos) => {
-                format!(r"\\?\{}", self.dos_prefix(volume).ok_or(OsError::PATH_NOT_FOUND)?)
+                format!(
+                    r"\\?\{}",
+                    self.dos_prefix(volume).ok_or(OsError::PATH_NOT_FOUND)?
+                )
             }
             (FsId::Volume(volume), PathForm::Device) => Self::device_of(volume),
             (FsId::Share(tree), PathForm::Dos | PathForm::Device) => {
-                let redirector = if form == PathForm::Dos { r"\\?\UNC" } else { r"\Device\Mup" };
-                format!(r"{redirector}\{}", self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?)
+                let redirector = if form == PathForm::Dos {
+                    r"\\?\UNC"
+                } else {
+                    r"\Device\Mup"
+                };
+                format!(
+                    r"{redirector}\{}",
+                    self.smb.name_of(tree).ok_or(OsError::PATH_NOT_FOUND)?
+                )
             }
             (FsId::Share(..), PathForm::VolumeGuid) => return Err(OsError::PATH_NOT_FOUND),
         };
@@ -178,7 +227,11 @@ impl State {
     pub(crate) fn set_reparse_point(&mut self, handle: u64, input: &[u8]) -> OsResult<usize> {
         self.check_access(handle, Access::WRITE_DATA | Access::WRITE_ATTRIBUTES)?;
         let tag = reparse_point::check(input)?;
-        if tag == REPARSE_TAG_SYMLINK && self.without_symlink_privilege.contains(&self.opened(handle)?.process) {
+        if tag == REPARSE_TAG_SYMLINK
+            && self
+                .without_symlink_privilege
+                .contains(&self.opened(handle)?.process)
+        {
             return Err(OsError::PRIVILEGE_NOT_HELD);
         }
         let (fs, id) = self.file(handle)?;
@@ -188,7 +241,10 @@ impl State {
             return Err(OsError::INVALID_FUNCTION);
         }
         let file = file_system.record(id)?;
-        if !reparse_point::is_directory_tag(tag) && file.is_directory() && !file.is_empty_directory() {
+        if !reparse_point::is_directory_tag(tag)
+            && file.is_directory()
+            && !file.is_empty_directory()
+        {
             return Err(OsError::DIR_NOT_EMPTY);
         }
         self.file_system_mut(fs)?.record_mut(id)?.reparse = Some(input.to_vec());
@@ -198,7 +254,10 @@ impl State {
 
 /// Copies all of `answer`, or fails if it does not fit.
 pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
-    output.get_mut(..answer.len()).ok_or(BAD_LENGTH)?.copy_from_slice(answer);
+    output
+        .get_mut(..answer.len())
+        .ok_or(BAD_LENGTH)?
+        .copy_from_slice(answer);
     Ok(())
 }
 
@@ -206,11 +265,17 @@ pub(crate) fn fill(output: &mut [u8], answer: &[u8]) -> OsResult<()> {
 pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
     let length = answer.len().min(output.len());
     output[..length].copy_from_slice(&answer[..length]);
-    if length < answer.len() { Err(OsError::MORE_DATA) } else { Ok(length) }
+    if length < answer.len() {
+        Err(OsError::MORE_DATA)
+    } else {
+        Ok(length)
+    }
 }
 
 fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {
-    T::read_from_prefix(input).map(|(value, _)| value).map_err(|_| BAD_LENGTH)
+    T::read_from_prefix(input)
+        .map(|(value, _)| value)
+        .map_err(|_| BAD_LENGTH)
 }
 
 /// An entry of a directory, and the cursor after it.
@@ -229,20 +294,34 @@ fn entry_after<'a>(
     let dots = |count: usize| vec![u16::from(b'.'); count];
     let first = match (cursor, directory.parent) {
         (Cursor::Begin, Some(_)) => {
-            return Ok(Some(Entry { name: dots(1), file: directory, cursor: Cursor::Itself }));
+            return Ok(Some(Entry {
+                name: dots(1),
+                file: directory,
+                cursor: Cursor::Itself,
+            }));
         }
         (Cursor::Itself, Some(parent)) => {
             let file = file_system.record(parent)?;
-            return Ok(Some(Entry { name: dots(2), file, cursor: Cursor::Parent }));
+            return Ok(Some(Entry {
+                name: dots(2),
+                file,
+                cursor: Cursor::Parent,
+            }));
         }
         (Cursor::After(name), _) => std::ops::Bound::Excluded(name),
         _ => std::ops::Bound::Unbounded,
     };
     let children = directory.children().ok_or(OsError::DIRECTORY)?;
-    let next = children.range::<Name, _>((first, std::ops::Bound::Unbounded)).next();
+    let next = children
+        .range::<Name, _>((first, std::ops::Bound::Unbounded))
+        .next();
     next.map(|(name, id)| {
         let file = file_system.record(*id)?;
-        Ok(Entry { name: name.units().to_vec(), file, cursor: Cursor::After(name.clone()) })
+        Ok(Entry {
+            name: name.units().to_vec(),
+            file,
+            cursor: Cursor::After(name.clone()),
+        })
     })
     .transpose()
 }

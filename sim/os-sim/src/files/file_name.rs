@@ -41,7 +41,9 @@ pub(crate) fn split(path: &[u16]) -> OsResult<Vec<Name>> {
     if path.is_empty() {
         return Ok(Vec::new());
     }
-    path.split(|unit| *unit == SEPARATOR).map(Name::new).collect()
+    path.split(|unit| *unit == SEPARATOR)
+        .map(Name::new)
+        .collect()
 }
 
 /// The backslash.
@@ -57,7 +59,9 @@ fn fold(unit: u16) -> u16 {
     {
         return byte.to_ascii_uppercase().into();
     }
-    let Some(mut upper) = char::from_u32(unit.into()).map(char::to_uppercase) else { return unit };
+    let Some(mut upper) = char::from_u32(unit.into()).map(char::to_uppercase) else {
+        return unit;
+    };
     match (upper.next(), upper.next()) {
         (Some(one), None) => u16::try_from(u32::from(one)).unwrap_or(unit),
         _ => unit,
@@ -66,7 +70,10 @@ fn fold(unit: u16) -> u16 {
 
 /// Returns whether two texts are equal when case is ignored.
 pub(crate) fn same(left: &[u16], right: &str) -> bool {
-    left.iter().copied().map(fold).eq(right.encode_utf16().map(fold))
+    left.iter()
+        .copied()
+        .map(fold)
+        .eq(right.encode_utf16().map(fold))
 }
 
 impl Ord for Name {
@@ -121,9 +128,16 @@ mod tests {
     fn a_name_that_ntfs_rejects_is_rejected() {
         for bad in ["", ".", "..", "a:b", "a*", "a/b", "a\\b", "\0"] {
             let units: Vec<u16> = bad.encode_utf16().collect();
-            assert_eq!(Name::new(&units).unwrap_err(), OsError::INVALID_NAME, "{bad:?}");
+            assert_eq!(
+                Name::new(&units).unwrap_err(),
+                OsError::INVALID_NAME,
+                "{bad:?}"
+            );
         }
-        assert!(Name::new(&[0xd800]).is_ok(), "NTFS accepts an unpaired surrogate");
+        assert!(
+            Name::new(&[0xd800]).is_ok(),
+            "NTFS accepts an unpaired surrogate"
+        );
     }
 
     #[test]
@@ -131,6 +145,9 @@ mod tests {
         let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
         assert_eq!(split(&units(r"var\lib\")).unwrap().len(), 2);
         assert_eq!(split(&units(r"")).unwrap().len(), 0);
-        assert_eq!(split(&units(r"var\\lib")).unwrap_err(), OsError::INVALID_NAME);
+        assert_eq!(
+            split(&units(r"var\\lib")).unwrap_err(),
+            OsError::INVALID_NAME
+        );
     }
 }

@@ -125,12 +125,19 @@ fn access(granted: &[(&str, u8, u32)]) -> SecurityDescriptor {
         rights,
         sid: sid(account),
     };
-    SecurityDescriptor { owner: Some(sid("S-1-5-32-544")), entries: Some(granted.iter().map(entry).collect()) }
+    SecurityDescriptor {
+        owner: Some(sid("S-1-5-32-544")),
+        entries: Some(granted.iter().map(entry).collect()),
+    }
 }
 
 impl FileRecord {
     fn new(parent: Option<FileId>, name: Name, body: Body) -> Self {
-        let attributes = if matches!(body, Body::File(_)) { ARCHIVE } else { 0 };
+        let attributes = if matches!(body, Body::File(_)) {
+            ARCHIVE
+        } else {
+            0
+        };
         Self {
             parent,
             name,
@@ -168,8 +175,16 @@ impl FileRecord {
 
     /// Returns the attributes as they are read.
     pub(crate) fn file_attributes(&self) -> u32 {
-        let directory = if self.is_directory() { FILE_ATTRIBUTE_DIRECTORY } else { 0 };
-        let reparse = if self.reparse.is_some() { FILE_ATTRIBUTE_REPARSE_POINT } else { 0 };
+        let directory = if self.is_directory() {
+            FILE_ATTRIBUTE_DIRECTORY
+        } else {
+            0
+        };
+        let reparse = if self.reparse.is_some() {
+            FILE_ATTRIBUTE_REPARSE_POINT
+        } else {
+            0
+        };
         match self.attributes | directory | reparse {
             0 => FILE_ATTRIBUTE_NORMAL,
             some => some,
@@ -179,8 +194,9 @@ impl FileRecord {
     /// Returns the reparse point that an open follows. A directory whose tag has the directory bit
     /// opens like any directory, so this returns `None` for it.
     pub(crate) fn link(&self) -> Option<&[u8]> {
-        let is_link =
-            |data: &&[u8]| !(self.is_directory() && reparse_point::is_directory_tag(reparse_point::tag(data)));
+        let is_link = |data: &&[u8]| {
+            !(self.is_directory() && reparse_point::is_directory_tag(reparse_point::tag(data)))
+        };
         self.reparse.as_deref().filter(is_link)
     }
 
@@ -225,18 +241,28 @@ impl FileSystem {
         let file = self.record(id)?;
         if !file.grants_nothing {
             let all = Access::from_bits_retain(u32::MAX);
-            return Ok(if id == self.root && !self.is_root_listable { all.difference(Access::READ_DATA) } else { all });
+            return Ok(if id == self.root && !self.is_root_listable {
+                all.difference(Access::READ_DATA)
+            } else {
+                all
+            });
         }
         let directory = file.parent.map(|parent| self.record(parent)).transpose()?;
         let by_directory = directory.is_some_and(|directory| !directory.grants_nothing);
-        Ok(if by_directory { Access::READ_ATTRIBUTES | Access::DELETE } else { Access::empty() })
+        Ok(if by_directory {
+            Access::READ_ATTRIBUTES | Access::DELETE
+        } else {
+            Access::empty()
+        })
     }
 
     /// Returns whether a directory above `id` grants nobody a right.
     pub(crate) fn any_above_grants_nothing(&self, id: FileId) -> bool {
         let above = |id: FileId| self.records.get(&id)?.parent;
         let directories = std::iter::successors(above(id), |id| above(*id));
-        directories.filter_map(|id| self.records.get(&id)).any(|directory| directory.grants_nothing)
+        directories
+            .filter_map(|id| self.records.get(&id))
+            .any(|directory| directory.grants_nothing)
     }
 
     pub(crate) fn child(&self, directory: FileId, name: &Name) -> Option<FileId> {
@@ -244,24 +270,40 @@ impl FileSystem {
     }
 
     /// Creates an empty file or directory with the unused identity `id`.
-    pub(crate) fn add(&mut self, parent: FileId, name: &Name, directory: bool, id: FileId) -> OsResult<FileId> {
-        let body = if directory { Body::Directory(BTreeMap::new()) } else { Body::File(Vec::new()) };
-        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+    pub(crate) fn add(
+        &mut self,
+        parent: FileId,
+        name: &Name,
+        directory: bool,
+        id: FileId,
+    ) -> OsResult<FileId> {
+        let body = if directory {
+            Body::Directory(BTreeMap::new())
+        } else {
+            Body::File(Vec::new())
+        };
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else {
+            return Err(OsError::DIRECTORY);
+        };
         if children.contains_key(name) {
             return Err(OsError::ALREADY_EXISTS);
         }
         children.insert(name.clone(), id);
-        self.records.insert(id, FileRecord::new(Some(parent), name.clone(), body));
+        self.records
+            .insert(id, FileRecord::new(Some(parent), name.clone(), body));
         Ok(id)
     }
 
     /// Removes the name of `id`. The record stays until [`Self::forget`].
     pub(crate) fn unlink(&mut self, id: FileId) {
-        let Some(file) = self.records.get_mut(&id) else { return };
+        let Some(file) = self.records.get_mut(&id) else {
+            return;
+        };
         let parent = file.parent.take();
         let name = file.name.clone();
-        if let Some(Body::Directory(children)) =
-            parent.and_then(|parent| self.records.get_mut(&parent)).map(|file| &mut file.body)
+        if let Some(Body::Directory(children)) = parent
+            .and_then(|parent| self.records.get_mut(&parent))
+            .map(|file| &mut file.body)
         {
             children.remove(&name);
         }
@@ -271,7 +313,9 @@ impl FileSystem {
     /// is not below `id`.
     pub(crate) fn relink(&mut self, id: FileId, parent: FileId, name: &Name) -> OsResult<()> {
         self.unlink(id);
-        let Body::Directory(children) = &mut self.record_mut(parent)?.body else { return Err(OsError::DIRECTORY) };
+        let Body::Directory(children) = &mut self.record_mut(parent)?.body else {
+            return Err(OsError::DIRECTORY);
+        };
         children.insert(name.clone(), id);
         let file = self.record_mut(id)?;
         file.parent = Some(parent);
@@ -305,7 +349,11 @@ impl FileSystem {
     /// Returns the bytes in use, including the file system's own metadata.
     pub(crate) fn used(&self) -> u64 {
         let metadata = (self.length / 64).min(16 << 20);
-        let files: u64 = self.records.values().map(|file| self.allocated(file.data().len())).sum();
+        let files: u64 = self
+            .records
+            .values()
+            .map(|file| self.allocated(file.data().len()))
+            .sum();
         (metadata.next_multiple_of(self.cluster) + files).min(self.total())
     }
 
@@ -321,7 +369,9 @@ impl FileSystem {
 
     /// Returns the disk space that a file of `length` bytes occupies.
     pub(crate) fn allocated(&self, length: usize) -> u64 {
-        u64::try_from(length).unwrap_or(u64::MAX).next_multiple_of(self.cluster)
+        u64::try_from(length)
+            .unwrap_or(u64::MAX)
+            .next_multiple_of(self.cluster)
     }
 
     /// Dismounts the file system while handles are open: unlinked files are removed and requested
@@ -329,19 +379,26 @@ impl FileSystem {
     pub(crate) fn dismount(&mut self, mounting: u64) {
         self.mounting = mounting;
         self.drop_unlinked();
-        self.records.values_mut().for_each(|file| file.pending = None);
+        self.records
+            .values_mut()
+            .for_each(|file| file.pending = None);
     }
 
     fn drop_unlinked(&mut self) {
         let root = self.root;
-        self.records.retain(|id, file| file.parent.is_some() || *id == root);
+        self.records
+            .retain(|id, file| file.parent.is_some() || *id == root);
     }
 
     /// Removes the files whose deletion is due because all handles are closed.
     pub(crate) fn close_all(&mut self) {
         self.drop_unlinked();
-        let pending: Vec<_> =
-            self.records.iter().filter(|(_, file)| file.pending.is_some()).map(|(id, _)| *id).collect();
+        let pending: Vec<_> = self
+            .records
+            .iter()
+            .filter(|(_, file)| file.pending.is_some())
+            .map(|(id, _)| *id)
+            .collect();
         for id in pending {
             self.unlink(id);
             self.forget(id);

@@ -128,7 +128,13 @@ impl State {
     }
 
     /// Opens an object by its absolute NT path and returns the handle.
-    pub(crate) fn open(&mut self, process: ProcessId, path: &[u16], how: &Open, refuses_links: bool) -> OsResult<u64> {
+    pub(crate) fn open(
+        &mut self,
+        process: ProcessId,
+        path: &[u16],
+        how: &Open,
+        refuses_links: bool,
+    ) -> OsResult<u64> {
         check_options(how)?;
         // A drive letter or a volume name is a link of the object manager.
         if refuses_links && path.starts_with(&DOS_DEVICES) {
@@ -137,7 +143,8 @@ impl State {
         match self.parse_path(path)? {
             ParsedPath::Disk(device) => Ok(self.handle(process, Object::Disk(device), how)),
             ParsedPath::Volume(id) => {
-                let direct = !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
+                let direct =
+                    !specific(how.access).intersects(Access::READ_DATA | Access::WRITE_DATA);
                 if !direct {
                     self.check_unlocked(id)?;
                     // The volume itself is not a directory; its root directory is.
@@ -150,7 +157,13 @@ impl State {
             ParsedPath::File(fs, names) => {
                 let root = self.root(fs)?;
                 let is_directory = path.last() == Some(&SEPARATOR);
-                let target = Target { fs, start: root, names, is_directory, refuses_links };
+                let target = Target {
+                    fs,
+                    start: root,
+                    names,
+                    is_directory,
+                    refuses_links,
+                };
                 self.open_target(process, target, how)
             }
         }
@@ -185,25 +198,40 @@ impl State {
                 return Err(OsError::REPARSE_POINT_ENCOUNTERED);
             }
             if !name.is_empty() {
-                return Err(reparse_point::target(link).err().unwrap_or(OsError::CANT_RESOLVE_FILENAME));
+                return Err(reparse_point::target(link)
+                    .err()
+                    .unwrap_or(OsError::CANT_RESOLVE_FILENAME));
             }
             if !how.options.contains(Options::REPARSE_POINT) {
                 return Err(OsError::INVALID_REPARSE_DATA);
             }
         }
         let is_directory = name.last() == Some(&SEPARATOR);
-        let target = Target { fs, start, names: split(name)?, is_directory, refuses_links };
+        let target = Target {
+            fs,
+            start,
+            names: split(name)?,
+            is_directory,
+            refuses_links,
+        };
         self.open_target(process, target, how)
     }
 
     fn open_target(&mut self, process: ProcessId, target: Target, how: &Open) -> OsResult<u64> {
         let link = how.options.contains(Options::REPARSE_POINT);
         let directory = how.options.contains(Options::DIRECTORY);
-        let at_link = if target.refuses_links { AtLink::Refuse } else { AtLink::Follow };
+        let at_link = if target.refuses_links {
+            AtLink::Refuse
+        } else {
+            AtLink::Follow
+        };
         let resolved = self.resolve_from(target.fs, target.start, target.names, at_link, !link)?;
         match (resolved, how.disposition) {
             (Resolved::File(fs, file), Disposition::Open) => {
-                if target.is_directory && !directory && !self.file_system(fs)?.record(file)?.is_directory() {
+                if target.is_directory
+                    && !directory
+                    && !self.file_system(fs)?.record(file)?.is_directory()
+                {
                     return Err(OsError::INVALID_NAME);
                 }
                 self.open_file(process, fs, file, how)
@@ -221,7 +249,13 @@ impl State {
     }
 
     /// Creates an empty file or directory.
-    pub(crate) fn create(&mut self, fs: FsId, parent: FileId, name: &Name, directory: bool) -> OsResult<FileId> {
+    pub(crate) fn create(
+        &mut self,
+        fs: FsId,
+        parent: FileId,
+        name: &Name,
+        directory: bool,
+    ) -> OsResult<FileId> {
         self.check_writable(fs)?;
         let file_system = self.file_system(fs)?;
         let directory_record = file_system.record(parent)?;
@@ -235,7 +269,13 @@ impl State {
         self.file_system_mut(fs)?.add(parent, name, directory, id)
     }
 
-    fn open_file(&mut self, process: ProcessId, fs: FsId, file: FileId, how: &Open) -> OsResult<u64> {
+    fn open_file(
+        &mut self,
+        process: ProcessId,
+        fs: FsId,
+        file: FileId,
+        how: &Open,
+    ) -> OsResult<u64> {
         let file_system = self.file_system(fs)?;
         let mounting = file_system.mounting;
         let record = file_system.record(file)?;
@@ -251,7 +291,8 @@ impl State {
         let access = specific(how.access);
         if how.disposition == Disposition::Open {
             let read_only = record.attributes & FILE_ATTRIBUTE_READONLY != 0;
-            let writes = access.intersects(Access::WRITE_DATA | APPEND_DATA) && !record.is_directory();
+            let writes =
+                access.intersects(Access::WRITE_DATA | APPEND_DATA) && !record.is_directory();
             if read_only && writes || !file_system.granted(file)?.contains(access) {
                 return Err(OsError::ACCESS_DENIED);
             }
@@ -285,13 +326,26 @@ impl State {
     /// Fails with `SHARING_VIOLATION` if another handle on the file does not share a requested
     /// right, or has a right that this open does not share. Only the rights to read, write and
     /// delete count.
-    pub(crate) fn check_sharing(&self, fs: FsId, file: FileId, access: Access, share: Share) -> OsResult<()> {
+    pub(crate) fn check_sharing(
+        &self,
+        fs: FsId,
+        file: FileId,
+        access: Access,
+        share: Share,
+    ) -> OsResult<()> {
         let conflicts = |access: Access, share: Share| {
-            SHARED.iter().any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))
+            SHARED
+                .iter()
+                .any(|(rights, shared)| access.intersects(*rights) && !share.contains(*shared))
         };
         let counts = |access: Access| SHARED.iter().any(|(rights, _)| access.intersects(*rights));
-        let mut others = self.handles.values().filter(|other| other.is_on(fs, file) && counts(other.access));
-        if counts(access) && others.any(|other| conflicts(access, other.share) || conflicts(other.access, share)) {
+        let mut others = self
+            .handles
+            .values()
+            .filter(|other| other.is_on(fs, file) && counts(other.access));
+        if counts(access)
+            && others.any(|other| conflicts(access, other.share) || conflicts(other.access, share))
+        {
             return Err(OsError::SHARING_VIOLATION);
         }
         Ok(())
@@ -323,7 +377,11 @@ impl State {
 
     /// Fails with `ACCESS_DENIED` unless the handle has one of `rights`.
     pub(crate) fn check_access(&self, handle: u64, rights: Access) -> OsResult<()> {
-        if self.opened(handle)?.access.intersects(rights) { Ok(()) } else { Err(OsError::ACCESS_DENIED) }
+        if self.opened(handle)?.access.intersects(rights) {
+            Ok(())
+        } else {
+            Err(OsError::ACCESS_DENIED)
+        }
     }
 
     /// Returns the file that a handle is open on.
@@ -344,13 +402,19 @@ impl State {
     }
 
     /// Requests the deletion of the file (`FileDispositionInfo`), or cancels it.
-    pub(crate) fn set_disposition(&mut self, handle: u64, delete: bool, flags: u32) -> OsResult<()> {
+    pub(crate) fn set_disposition(
+        &mut self,
+        handle: u64,
+        delete: bool,
+        flags: u32,
+    ) -> OsResult<()> {
         self.check_access(handle, Access::DELETE)?;
         let (fs, id) = self.file(handle)?;
         let file_system = self.file_system(fs)?;
         let root = file_system.root == id;
         let file = file_system.record(id)?;
-        let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0 && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
+        let protected = file.attributes & FILE_ATTRIBUTE_READONLY != 0
+            && flags & FILE_DISPOSITION_IGNORE_READONLY == 0;
         if delete && (root || protected) {
             return Err(OsError::ACCESS_DENIED);
         }
@@ -363,7 +427,11 @@ impl State {
             return Err(OsError::OPLOCK_BREAK_IN_PROGRESS);
         }
         let posix = flags & FILE_DISPOSITION_POSIX != 0;
-        let pending = delete.then_some(if posix { PendingDeletion::Posix } else { PendingDeletion::LastClose });
+        let pending = delete.then_some(if posix {
+            PendingDeletion::Posix
+        } else {
+            PendingDeletion::LastClose
+        });
         self.file_system_mut(fs)?.record_mut(id)?.pending = pending;
         self.opened_mut(handle)?.deletes = delete && posix;
         Ok(())
@@ -371,15 +439,23 @@ impl State {
 
     /// Closes a handle, and deletes its file if the deletion is due.
     pub(crate) fn close(&mut self, handle: u64) {
-        let Some(opened) = self.handles.remove(&handle) else { return };
-        let Object::File { fs, mounting, file } = opened.object else { return };
+        let Some(opened) = self.handles.remove(&handle) else {
+            return;
+        };
+        let Object::File { fs, mounting, file } = opened.object else {
+            return;
+        };
         let last = !self.is_open(fs, file);
         // Dismounting the removed volume cancelled its deletions.
-        let Ok(file_system) = self.file_system_mut(fs) else { return };
+        let Ok(file_system) = self.file_system_mut(fs) else {
+            return;
+        };
         if file_system.mounting != mounting {
             return;
         }
-        let Ok(record) = file_system.record_mut(file) else { return };
+        let Ok(record) = file_system.record_mut(file) else {
+            return;
+        };
         if opened.deletes_on_close
             && record.pending.is_none()
             && (!record.is_directory() || record.is_empty_directory())
@@ -402,8 +478,12 @@ impl State {
 
     /// Ends a process and closes its handles.
     pub(crate) fn end_process(&mut self, process: ProcessId) {
-        let handles: Vec<u64> =
-            self.handles.iter().filter(|(_, opened)| opened.process == process).map(|(handle, _)| *handle).collect();
+        let handles: Vec<u64> = self
+            .handles
+            .iter()
+            .filter(|(_, opened)| opened.process == process)
+            .map(|(handle, _)| *handle)
+            .collect();
         for handle in handles {
             self.close(handle);
         }

@@ -92,8 +92,14 @@ impl Required {
 impl State {
     /// Parses an absolute NT path.
     pub(crate) fn parse_path(&mut self, path: &[u16]) -> OsResult<ParsedPath> {
-        let is_device = path.get(..VOLUME_DEVICE.len()).is_some_and(|head| same(head, VOLUME_DEVICE));
-        let start = if is_device { VOLUME_DEVICE.len() } else { DOS_DEVICES.len() };
+        let is_device = path
+            .get(..VOLUME_DEVICE.len())
+            .is_some_and(|head| same(head, VOLUME_DEVICE));
+        let start = if is_device {
+            VOLUME_DEVICE.len()
+        } else {
+            DOS_DEVICES.len()
+        };
         if !is_device && !path.starts_with(&DOS_DEVICES) {
             return Err(OsError::PATH_NOT_FOUND);
         }
@@ -107,8 +113,16 @@ impl State {
         }
         // NT's object manager reports an unknown device as "path not found" if more of the path
         // follows, and otherwise as "file not found".
-        let missing = if rest.is_some() { OsError::PATH_NOT_FOUND } else { OsError::FILE_NOT_FOUND };
-        let volume = if is_device { self.volume_by_device(head) } else { self.volume_by_name(head) };
+        let missing = if rest.is_some() {
+            OsError::PATH_NOT_FOUND
+        } else {
+            OsError::FILE_NOT_FOUND
+        };
+        let volume = if is_device {
+            self.volume_by_device(head)
+        } else {
+            self.volume_by_name(head)
+        };
         if let Some(volume) = volume {
             return match rest {
                 _ if self.volume(volume).is_err() => Err(missing),
@@ -117,7 +131,9 @@ impl State {
             };
         }
         match self.disk_by_name(head) {
-            Some(device) if !is_device && rest.is_none_or(<[u16]>::is_empty) => Ok(ParsedPath::Disk(device)),
+            Some(device) if !is_device && rest.is_none_or(<[u16]>::is_empty) => {
+                Ok(ParsedPath::Disk(device))
+            }
             _ => Err(missing),
         }
     }
@@ -129,34 +145,51 @@ impl State {
 
     fn volume_by_device(&self, number: &[u16]) -> Option<Uuid> {
         let number: u128 = String::from_utf16(number).ok()?.parse().ok()?;
-        self.arrived_volumes().map(|(_, volume)| volume.id).find(|id| device_number(*id) == number)
+        self.arrived_volumes()
+            .map(|(_, volume)| volume.id)
+            .find(|id| device_number(*id) == number)
     }
 
     fn volume_by_name(&self, head: &[u16]) -> Option<Uuid> {
         match head {
-            [letter, colon] if *colon == u16::from(b':') => self.letter(char::from(u8::try_from(*letter).ok()?)),
+            [letter, colon] if *colon == u16::from(b':') => {
+                self.letter(char::from(u8::try_from(*letter).ok()?))
+            }
             _ => volume_guid(head),
         }
     }
 
     fn disk_by_name(&self, head: &[u16]) -> Option<DeviceId> {
         const PHYSICAL: &str = "PhysicalDrive";
-        if head.get(..PHYSICAL.len()).is_some_and(|start| same(start, PHYSICAL)) {
+        if head
+            .get(..PHYSICAL.len())
+            .is_some_and(|start| same(start, PHYSICAL))
+        {
             let number = String::from_utf16(&head[PHYSICAL.len()..]).ok()?;
             return self.device(number.parse().ok()?);
         }
-        self.visible_disks().find(|(_, disk)| same(head, &disk.interface()[4..])).map(|(device, _)| device)
+        self.visible_disks()
+            .find(|(_, disk)| same(head, &disk.interface()[4..]))
+            .map(|(device, _)| device)
     }
 
     fn share(&mut self, rest: &[u16]) -> OsResult<ParsedPath> {
         let mut parts = rest.splitn(3, |unit| *unit == SEPARATOR);
-        let mut part = || parts.next().filter(|part| !part.is_empty()).map(String::from_utf16_lossy);
+        let mut part = || {
+            parts
+                .next()
+                .filter(|part| !part.is_empty())
+                .map(String::from_utf16_lossy)
+        };
         let host = part().ok_or(OsError::BAD_NETPATH)?;
         let share = part().ok_or(OsError::BAD_NET_NAME)?;
         let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
         let remote = format!(r"\\{host}\{share}");
         self.network_time += self.smb.answer_time(&remote, self.timing.smb_timeout);
-        Ok(ParsedPath::File(FsId::Share(self.smb.open(&remote)?), names))
+        Ok(ParsedPath::File(
+            FsId::Share(self.smb.open(&remote)?),
+            names,
+        ))
     }
 
     /// Returns the root directory of a file system. Fails if the volume is locked.
@@ -170,7 +203,9 @@ impl State {
 
     /// Resolves an absolute NT path to a file.
     pub(crate) fn resolve(&mut self, path: &[u16], follow_last: bool) -> OsResult<Resolved> {
-        let ParsedPath::File(fs, names) = self.parse_path(path)? else { return Err(OsError::INVALID_PARAMETER) };
+        let ParsedPath::File(fs, names) = self.parse_path(path)? else {
+            return Err(OsError::INVALID_PARAMETER);
+        };
         let root = self.root(fs)?;
         self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
     }
@@ -201,7 +236,11 @@ impl State {
             }
             let Some(child) = file_system.child(at, &name) else {
                 return if rest.is_empty() {
-                    Ok(Resolved::Missing { fs, parent: at, name })
+                    Ok(Resolved::Missing {
+                        fs,
+                        parent: at,
+                        name,
+                    })
                 } else {
                     Err(OsError::PATH_NOT_FOUND)
                 };
@@ -211,7 +250,11 @@ impl State {
                 return Err(OsError::DELETE_PENDING);
             }
             let is_last = rest.is_empty();
-            let Some(link) = file.link().filter(|_| follow_last || !is_last).map(<[u8]>::to_vec) else {
+            let Some(link) = file
+                .link()
+                .filter(|_| follow_last || !is_last)
+                .map(<[u8]>::to_vec)
+            else {
                 at = child;
                 continue;
             };
@@ -228,7 +271,10 @@ impl State {
                 required.kinds.push(kind);
                 required.is_directory |= to.is_directory;
             }
-            to.names.into_iter().rev().for_each(|name| rest.push_front(name));
+            to.names
+                .into_iter()
+                .rev()
+                .for_each(|name| rest.push_front(name));
             fs = to.fs;
             at = self.root(fs)?;
         }
@@ -256,7 +302,10 @@ impl State {
         if path.first() != Some(&SEPARATOR) || path.get(1) == Some(&SEPARATOR) {
             return Err(OsError::INVALID_NAME);
         }
-        if path.split(|unit| *unit == SEPARATOR).any(|part| part == [DOT]) {
+        if path
+            .split(|unit| *unit == SEPARATOR)
+            .any(|part| part == [DOT])
+        {
             return Err(OsError::PATH_NOT_FOUND);
         }
         let (fs, names) = match self.parse_path(path)? {
@@ -265,13 +314,21 @@ impl State {
             ParsedPath::Disk(_) => return Err(OsError::PATH_NOT_FOUND),
         };
         let is_directory = path.last() == Some(&SEPARATOR);
-        Ok(Followed { fs, names, is_directory, reparses: ABSOLUTE_REPARSES })
+        Ok(Followed {
+            fs,
+            names,
+            is_directory,
+            reparses: ABSOLUTE_REPARSES,
+        })
     }
 
     /// Follows a path relative to `directory` or, if it begins with a separator, to the root
     /// directory.
     fn follow_relative(&mut self, fs: FsId, directory: FileId, path: &[u16]) -> OsResult<Followed> {
-        let mut names = self.file_system(fs)?.path(directory).ok_or(OsError::PATH_NOT_FOUND)?;
+        let mut names = self
+            .file_system(fs)?
+            .path(directory)
+            .ok_or(OsError::PATH_NOT_FOUND)?;
         let mut parts = path;
         if let Some(below_root) = parts.strip_prefix(&[SEPARATOR]) {
             names.clear();
@@ -289,7 +346,12 @@ impl State {
                 name => names.push(Name::new(name)?),
             }
         }
-        Ok(Followed { fs, names, is_directory, reparses: RELATIVE_REPARSES })
+        Ok(Followed {
+            fs,
+            names,
+            is_directory,
+            reparses: RELATIVE_REPARSES,
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reparse points: parsing, validating and building their data.
 
 use os::abi::{
-    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE,
+    SymlinkReparse,
 };
 use os::{OsError, OsResult};
 use zerocopy::{FromBytes, IntoBytes};
@@ -24,17 +25,23 @@ pub(crate) enum Target {
 
 /// Returns the target of the reparse point `data`, which is its substitute name.
 pub(crate) fn target(data: &[u8]) -> OsResult<Target> {
-    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+    let (head, body) =
+        ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     match head.tag {
         REPARSE_TAG_SYMLINK => {
-            let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+            let (link, names) = SymlinkReparse::read_from_prefix(body)
+                .map_err(|_| OsError::INVALID_REPARSE_DATA)?;
             let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
             let relative = link.flags & SYMLINK_RELATIVE != 0;
-            Ok(if relative { Target::Relative(substitute) } else { Target::Absolute(substitute) })
+            Ok(if relative {
+                Target::Relative(substitute)
+            } else {
+                Target::Absolute(substitute)
+            })
         }
         REPARSE_TAG_MOUNT_POINT => {
-            let (mount, names) =
-                MountPointReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+            let (mount, names) = MountPointReparse::read_from_prefix(body)
+                .map_err(|_| OsError::INVALID_REPARSE_DATA)?;
             slice(names, mount.substitute_offset, mount.substitute_length).map(Target::Absolute)
         }
         _ => Err(OsError::CANT_ACCESS_FILE),
@@ -54,7 +61,8 @@ pub(crate) fn is_directory_tag(tag: u32) -> bool {
 
 /// Checks that the file system accepts `data`, and returns its tag.
 pub(crate) fn check(data: &[u8]) -> OsResult<u32> {
-    let (head, body) = ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+    let (head, body) =
+        ReparseHead::read_from_prefix(data).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     // Tags that Microsoft reserves.
     if head.tag <= 1 {
         return Err(OsError::REPARSE_TAG_INVALID);
@@ -74,7 +82,8 @@ pub(crate) fn read(data: Option<&[u8]>, output: &mut [u8]) -> OsResult<usize> {
 }
 
 fn check_symlink(body: &[u8]) -> OsResult<()> {
-    let (link, names) = SymlinkReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
+    let (link, names) =
+        SymlinkReparse::read_from_prefix(body).map_err(|_| OsError::INVALID_REPARSE_DATA)?;
     slice(names, link.print_offset, link.print_length)?;
     let substitute = slice(names, link.substitute_offset, link.substitute_length)?;
     if substitute.is_empty() || link.flags & !SYMLINK_RELATIVE != 0 {
@@ -85,12 +94,16 @@ fn check_symlink(body: &[u8]) -> OsResult<()> {
 
 fn slice(names: &[u8], offset: u16, length: u16) -> OsResult<Vec<u16>> {
     let (from, length) = (usize::from(offset), usize::from(length));
-    let bytes = names.get(from..from + length).ok_or(OsError::INVALID_REPARSE_DATA)?;
+    let bytes = names
+        .get(from..from + length)
+        .ok_or(OsError::INVALID_REPARSE_DATA)?;
     let pairs = bytes.chunks_exact(2);
     if !pairs.remainder().is_empty() || from % 2 != 0 {
         return Err(OsError::INVALID_REPARSE_DATA);
     }
-    Ok(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
+    Ok(pairs
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect())
 }
 
 /// Returns the reparse point of a symbolic link.
@@ -121,8 +134,19 @@ pub(crate) fn mount_point(substitute: &[u16], print: &[u16]) -> OsResult<Vec<u8>
 }
 
 fn with_header(tag: u32, fixed: &[u8], names: &[u8]) -> OsResult<Vec<u8>> {
-    let data_length = u16::try_from(fixed.len() + names.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
-    Ok([ReparseHead { tag, data_length, reserved: 0 }.as_bytes(), fixed, names].concat())
+    let data_length =
+        u16::try_from(fixed.len() + names.len()).map_err(|_| OsError::FILENAME_EXCED_RANGE)?;
+    Ok([
+        ReparseHead {
+            tag,
+            data_length,
+            reserved: 0,
+        }
+        .as_bytes(),
+        fixed,
+        names,
+    ]
+    .concat())
 }
 
 fn bytes(units: &[u16]) -> OsResult<u16> {
@@ -143,8 +167,17 @@ mod tests {
     #[test]
     fn the_target_of_a_link_is_read_back() {
         let to = units(r"\??\C:\var");
-        assert_eq!(target(&symlink(&to, &units(r"C:\var"), false).unwrap()).unwrap(), Target::Absolute(to.clone()));
-        assert_eq!(target(&symlink(&units("x"), &[], true).unwrap()).unwrap(), Target::Relative(units("x")));
-        assert_eq!(target(&mount_point(&to, &[]).unwrap()).unwrap(), Target::Absolute(to));
+        assert_eq!(
+            target(&symlink(&to, &units(r"C:\var"), false).unwrap()).unwrap(),
+            Target::Absolute(to.clone())
+        );
+        assert_eq!(
+            target(&symlink(&units("x"), &[], true).unwrap()).unwrap(),
+            Target::Relative(units("x"))
+        );
+        assert_eq!(
+            target(&mount_point(&to, &[]).unwrap()).unwrap(),
+            Target::Absolute(to)
+        );
     }
 }

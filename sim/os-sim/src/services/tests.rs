@@ -11,13 +11,26 @@ const START: Time = Time(Duration::from_secs(100));
 
 fn services(edit: impl FnOnce(&mut Vec<ServiceModel>)) -> Services {
     let mut services = vec![ServiceModel::new("base", "The base")];
-    for (name, needs) in [("a", "BASE"), ("b", "a"), ("c", "base"), ("d", "b"), ("alone", "")] {
+    for (name, needs) in [
+        ("a", "BASE"),
+        ("b", "a"),
+        ("c", "base"),
+        ("d", "b"),
+        ("alone", ""),
+    ] {
         let mut service = ServiceModel::new(name, name);
-        service.depends_on = if needs.is_empty() { Vec::new() } else { vec![needs.to_owned()] };
+        service.depends_on = if needs.is_empty() {
+            Vec::new()
+        } else {
+            vec![needs.to_owned()]
+        };
         services.push(service);
     }
     edit(&mut services);
-    Services { services, ..Services::default() }
+    Services {
+        services,
+        ..Services::default()
+    }
 }
 
 fn state(services: &mut Services, name: &str, now: Time) -> u32 {
@@ -38,16 +51,29 @@ fn a_service_starts_after_those_it_depends_on() {
     let first = START + Duration::from_secs(1);
     assert!(is_running(&mut services, "base", first));
     assert!(!is_running(&mut services, "b", first));
-    assert!(is_running(&mut services, "b", START + Duration::from_secs(2)));
+    assert!(is_running(
+        &mut services,
+        "b",
+        START + Duration::from_secs(2)
+    ));
 }
 
 #[test]
 fn a_protected_service_can_only_be_queried() {
     let services = services(|all| all[0].protected = true);
     assert_eq!(services.open("base", ServiceAccess::Query), Ok(()));
-    assert_eq!(services.open("base", ServiceAccess::Start), Err(OsError::ACCESS_DENIED));
+    assert_eq!(
+        services.open("base", ServiceAccess::Start),
+        Err(OsError::ACCESS_DENIED)
+    );
     let config = services.config("base").expect("a configuration");
-    assert_eq!((config.display_name.to_string_lossy().as_str(), config.start_type), ("The base", 3));
+    assert_eq!(
+        (
+            config.display_name.to_string_lossy().as_str(),
+            config.start_type
+        ),
+        ("The base", 3)
+    );
 }
 
 #[test]
@@ -61,7 +87,9 @@ fn a_reboot_starts_the_automatic_services_and_their_dependencies() {
     let mut services = services(|all| all[2].start_type = StartType::Automatic);
     services.start("c", START).expect("a start");
     services.reboot(START);
-    let running: Vec<_> =
-        ["base", "a", "b", "c", "d"].into_iter().filter(|n| is_running(&mut services, n, START)).collect();
+    let running: Vec<_> = ["base", "a", "b", "c", "d"]
+        .into_iter()
+        .filter(|n| is_running(&mut services, n, START))
+        .collect();
     assert_eq!(running, ["base", "a", "b"]);
 }

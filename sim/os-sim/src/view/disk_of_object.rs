@@ -17,17 +17,30 @@ impl Sim {
 
 impl State {
     fn is_on_disk(&self, object: &str, number: u32) -> bool {
-        let Some(disk) = self.device(number).and_then(|device| self.disks.get(&device)) else { return false };
-        let named = object.contains(&disk.instance) || object.ends_with(&format!(r"\physicaldrive{number}"));
+        let Some(disk) = self
+            .device(number)
+            .and_then(|device| self.disks.get(&device))
+        else {
+            return false;
+        };
+        let named = object.contains(&disk.instance)
+            || object.ends_with(&format!(r"\physicaldrive{number}"));
         let is_of = |id| object.starts_with(&format!(r"{}\", Self::device_of(id).to_lowercase()));
         named
-            || disk.volumes().any(|volume| object.contains(&volume.id.to_string()) || is_of(volume.id))
-            || self.disk_of_path(object).is_some_and(|found| found.number == number)
+            || disk
+                .volumes()
+                .any(|volume| object.contains(&volume.id.to_string()) || is_of(volume.id))
+            || self
+                .disk_of_path(object)
+                .is_some_and(|found| found.number == number)
     }
 
     /// Returns the disk with the volume that is mounted nearest above a path in lower case.
     fn disk_of_path(&self, path: &str) -> Option<&Disk> {
-        let path = [r"\??\", r"\\?\"].iter().find_map(|prefix| path.strip_prefix(prefix)).unwrap_or(path);
+        let path = [r"\??\", r"\\?\"]
+            .iter()
+            .find_map(|prefix| path.strip_prefix(prefix))
+            .unwrap_or(path);
         let is_below = |prefix: &String| {
             let rest = path.strip_prefix(&prefix.to_lowercase());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
@@ -37,7 +50,9 @@ impl State {
             prefixes.map(move |prefix| (disk, prefix))
         });
         let above = volumes.filter(|(_, prefix)| is_below(prefix));
-        above.max_by_key(|(_, prefix)| prefix.len()).map(|(disk, _)| disk)
+        above
+            .max_by_key(|(_, prefix)| prefix.len())
+            .map(|(disk, _)| disk)
     }
 }
 
@@ -49,7 +64,12 @@ mod tests {
     #[test]
     fn an_object_is_on_the_disk_of_the_volume_mounted_nearest_above_it() {
         let mount = r"C:\var\lib\kubelet\mount";
-        let sim = node().disk(1 << 30).partitioned().formatted("NTFS").mounted(mount).build();
+        let sim = node()
+            .disk(1 << 30)
+            .partitioned()
+            .formatted("NTFS")
+            .mounted(mount)
+            .build();
         let volume = sim.volume_on(1).expect("a volume").name();
         let system = sim.volume_on(0).expect("a volume").id;
         let by_device = format!(r"{}\var\lib\kubelet\mount\file", State::device_of(system));
@@ -63,7 +83,11 @@ mod tests {
             (r"\??\PhysicalDrive1".to_owned(), 1),
             (r"\??\PhysicalDrive0".to_owned(), 0),
         ] {
-            assert_eq!([0, 1].map(|number| sim.is_on_disk(&object, number)), [disk == 0, disk == 1], "{object}");
+            assert_eq!(
+                [0, 1].map(|number| sim.is_on_disk(&object, number)),
+                [disk == 0, disk == 1],
+                "{object}"
+            );
         }
         assert!(!sim.is_on_disk("SELECT * FROM MSFT_Disk WHERE Number = 1", 1));
     }

@@ -27,9 +27,18 @@ impl Snapshot {
     /// Returns the lines that differ: with `-` the lines that only `self` has, with `+` the lines
     /// that only `other` has.
     pub fn difference(&self, other: &Self) -> String {
-        let missing = self.0.lines().filter(|line| !other.0.lines().any(|known| known == *line));
-        let added = other.0.lines().filter(|line| !self.0.lines().any(|known| known == *line));
-        missing.map(|line| format!("- {line}\n")).chain(added.map(|line| format!("+ {line}\n"))).collect()
+        let missing = self
+            .0
+            .lines()
+            .filter(|line| !other.0.lines().any(|known| known == *line));
+        let added = other
+            .0
+            .lines()
+            .filter(|line| !self.0.lines().any(|known| known == *line));
+        missing
+            .map(|line| format!("- {line}\n"))
+            .chain(added.map(|line| format!("+ {line}\n")))
+            .collect()
     }
 }
 
@@ -44,7 +53,9 @@ impl Sim {
     pub fn snapshot(&self) -> Snapshot {
         self.with(|state| {
             let mut text = String::new();
-            state.write_snapshot(&mut text).expect("writing to a string");
+            state
+                .write_snapshot(&mut text)
+                .expect("writing to a string");
             Snapshot(text)
         })
     }
@@ -57,20 +68,38 @@ impl State {
         for disk in disks {
             self.write_disk(disk, to)?;
         }
-        let shares = self.smb.servers.iter().flat_map(|server| server.shares.iter().map(move |share| (server, share)));
+        let shares = self
+            .smb
+            .servers
+            .iter()
+            .flat_map(|server| server.shares.iter().map(move |share| (server, share)));
         for (server, share) in shares {
             let name = format!(r"\\{}\{}", server.host, share.name).to_lowercase();
             self.write_tree(FsId::Share(share.tree), &name, to)?;
         }
         for mapping in self.smb.mappings() {
             let user = mapping.user.as_deref().unwrap_or("guest");
-            writeln!(to, "mapping {} as {user}, privacy {}", mapping.remote, mapping.privacy)?;
+            writeln!(
+                to,
+                "mapping {} as {user}, privacy {}",
+                mapping.remote, mapping.privacy
+            )?;
         }
-        for row in self.iscsi.rows("MSFT_iSCSITargetPortal").into_iter().flatten() {
+        for row in self
+            .iscsi
+            .rows("MSFT_iSCSITargetPortal")
+            .into_iter()
+            .flatten()
+        {
             writeln!(to, "portal {}", row.path)?;
         }
         for row in self.iscsi.rows("MSFT_iSCSITarget").into_iter().flatten() {
-            writeln!(to, "target {} connected {:?}", row.path, row.bool("IsConnected"))?;
+            writeln!(
+                to,
+                "target {} connected {:?}",
+                row.path,
+                row.bool("IsConnected")
+            )?;
         }
         let now = os::Time(self.now);
         self.services.tick(now);
@@ -84,18 +113,30 @@ impl State {
         let style = disk.layout.name();
         let offline = disk.is_offline();
         let read_only = disk.is_read_only();
-        writeln!(to, "disk {} {style} {} offline {offline} read-only {read_only}", disk.number, disk.size)?;
+        writeln!(
+            to,
+            "disk {} {style} {} offline {offline} read-only {read_only}",
+            disk.number, disk.size
+        )?;
         for part in &disk.partitions {
             let kind = match part.kind {
                 PartitionKind::Gpt(kind) => kind.to_string(),
                 PartitionKind::Mbr(kind) => format!("mbr {kind:#x}"),
             };
             let partition = format!("disk {} partition {}", disk.number, part.number);
-            writeln!(to, "{partition} {kind} at {} length {}", part.offset, part.length)?;
+            writeln!(
+                to,
+                "{partition} {kind} at {} length {}",
+                part.offset, part.length
+            )?;
             let Some(volume) = &part.volume else { continue };
-            let kind = volume.file_system.as_ref().map_or("RAW", |file_system| &file_system.kind);
-            let (length, cluster) =
-                volume.file_system.as_ref().map_or((0, 0), |file_system| (file_system.length, file_system.cluster));
+            let kind = volume
+                .file_system
+                .as_ref()
+                .map_or("RAW", |file_system| &file_system.kind);
+            let (length, cluster) = volume.file_system.as_ref().map_or((0, 0), |file_system| {
+                (file_system.length, file_system.cluster)
+            });
             writeln!(
                 to,
                 "{partition} volume {kind} {length}/{cluster} {:?} arrived {}",
@@ -116,18 +157,38 @@ impl State {
 
     fn write_tree(&self, fs: FsId, prefix: &str, to: &mut String) -> fmt::Result {
         if let Ok(file_system) = self.file_system(fs)
-            && let Some(access) = file_system.record(file_system.root).ok().and_then(|root| root.access.as_ref())
+            && let Some(access) = file_system
+                .record(file_system.root)
+                .ok()
+                .and_then(|root| root.access.as_ref())
         {
-            let grants = access.entries.iter().flatten().map(|entry| format!("{} {:#x}", entry.sid, entry.rights));
-            writeln!(to, "{prefix} access {}", grants.collect::<Vec<_>>().join(", "))?;
+            let grants = access
+                .entries
+                .iter()
+                .flatten()
+                .map(|entry| format!("{} {:#x}", entry.sid, entry.rights));
+            writeln!(
+                to,
+                "{prefix} access {}",
+                grants.collect::<Vec<_>>().join(", ")
+            )?;
         }
-        let files = self.file_system(fs).and_then(|file_system| self.tree_of(fs, file_system.root));
-        for FileView { path, kind, attributes } in files.unwrap_or_default() {
+        let files = self
+            .file_system(fs)
+            .and_then(|file_system| self.tree_of(fs, file_system.root));
+        for FileView {
+            path,
+            kind,
+            attributes,
+        } in files.unwrap_or_default()
+        {
             let what = match kind {
                 FileKind::Directory => "directory".to_owned(),
                 FileKind::File(data) => format!("file {:?}", String::from_utf8_lossy(&data)),
                 FileKind::Symlink(target) => format!("symlink to {}", self.without_guid(&target)),
-                FileKind::MountPoint(target) => format!("mount point to {}", self.without_guid(&target)),
+                FileKind::MountPoint(target) => {
+                    format!("mount point to {}", self.without_guid(&target))
+                }
                 FileKind::Reparse(tag) => format!("reparse point {tag:#x}"),
             };
             writeln!(to, r"{prefix} \{path} {what} {attributes:#x}")?;

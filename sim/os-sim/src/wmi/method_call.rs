@@ -17,20 +17,42 @@ pub(crate) struct Method {
     parameters: &'static str,
 }
 
-pub(crate) const fn method(class: &'static str, name: &'static str, parameters: &'static str) -> Method {
-    Method { class, name, parameters }
+pub(crate) const fn method(
+    class: &'static str,
+    name: &'static str,
+    parameters: &'static str,
+) -> Method {
+    Method {
+        class,
+        name,
+        parameters,
+    }
 }
 
 impl Method {
     /// Returns the method `name` of the class of `object`, if it is among `methods`.
-    pub(crate) fn find(methods: &'static [Self], object: &ObjectPath, name: &str) -> Option<&'static Self> {
-        methods.iter().find(|method| object.is_of(method.class) && method.name.eq_ignore_ascii_case(name))
+    pub(crate) fn find(
+        methods: &'static [Self],
+        object: &ObjectPath,
+        name: &str,
+    ) -> Option<&'static Self> {
+        methods
+            .iter()
+            .find(|method| object.is_of(method.class) && method.name.eq_ignore_ascii_case(name))
     }
 
     /// Returns the arguments of a call. Fails if the method has no parameter for one of them.
     pub(crate) fn arguments<'a>(&self, given: &'a [(&'a str, Value)]) -> OsResult<Arguments<'a>> {
-        let is_known = |name: &str| self.parameters.split_whitespace().any(|known| known.eq_ignore_ascii_case(name));
-        if given.iter().all(|(name, _)| is_known(name)) { Ok(Arguments(given)) } else { Err(INVALID_METHOD_PARAMETERS) }
+        let is_known = |name: &str| {
+            self.parameters
+                .split_whitespace()
+                .any(|known| known.eq_ignore_ascii_case(name))
+        };
+        if given.iter().all(|(name, _)| is_known(name)) {
+            Ok(Arguments(given))
+        } else {
+            Err(INVALID_METHOD_PARAMETERS)
+        }
     }
 }
 
@@ -56,31 +78,58 @@ impl<'a> Arguments<'a> {
 
     /// Returns the `boolean` argument `name`.
     pub(crate) fn bool(self, name: &str) -> OsResult<Option<bool>> {
-        self.typed(name, |value| if let Value::Bool(value) = value { Some(*value) } else { None })
+        self.typed(name, |value| {
+            if let Value::Bool(value) = value {
+                Some(*value)
+            } else {
+                None
+            }
+        })
     }
 
     /// Returns the integer argument `name` of at most 32 bits.
     pub(crate) fn u32(self, name: &str) -> OsResult<Option<u32>> {
-        self.typed(name, |value| if let Value::U32(number) = value { Some(*number) } else { None })
+        self.typed(name, |value| {
+            if let Value::U32(number) = value {
+                Some(*number)
+            } else {
+                None
+            }
+        })
     }
 
     /// Returns the 64-bit integer argument `name`, which WMI passes as text.
     pub(crate) fn u64(self, name: &str) -> OsResult<Option<u64>> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
         text.parse().map(Some).map_err(|_| TYPE_MISMATCH)
     }
 
     /// Returns the integer argument `name` of at most 16 bits.
     pub(crate) fn u16(self, name: &str) -> OsResult<Option<u16>> {
-        self.u32(name)?.map(u16::try_from).transpose().map_err(|_| TYPE_MISMATCH)
+        self.u32(name)?
+            .map(u16::try_from)
+            .transpose()
+            .map_err(|_| TYPE_MISMATCH)
     }
 
     /// Returns the value of an argument, `None` if it is missing or NULL, or an error if `convert`
     /// does not know its type.
-    fn typed<T>(self, name: &str, convert: impl FnOnce(&'a Value) -> Option<T>) -> OsResult<Option<T>> {
-        let given = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+    fn typed<T>(
+        self,
+        name: &str,
+        convert: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> OsResult<Option<T>> {
+        let given = self
+            .0
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value);
         let value = given.filter(|value| **value != Value::Null);
-        value.map(|value| convert(value).ok_or(TYPE_MISMATCH)).transpose()
+        value
+            .map(|value| convert(value).ok_or(TYPE_MISMATCH))
+            .transpose()
     }
 }
 
@@ -90,22 +139,43 @@ pub(crate) fn text(text: impl Into<String>) -> Value {
 }
 
 /// Returns an object with these properties.
-pub(crate) fn instance<const N: usize>(path: &ObjectPath, properties: [(&str, Value); N]) -> Instance {
-    let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Instance { path: path.to_string(), properties }
+pub(crate) fn instance<const N: usize>(
+    path: &ObjectPath,
+    properties: [(&str, Value); N],
+) -> Instance {
+    let properties = properties
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    Instance {
+        path: path.to_string(),
+        properties,
+    }
 }
 
 /// Returns the result of a method without output parameters.
 pub(crate) fn returned(code: u32) -> Returned {
-    Returned { code, ..Returned::default() }
+    Returned {
+        code,
+        ..Returned::default()
+    }
 }
 
 /// Returns the result of a method that returns a new object as the output parameter `name`. An
 /// embedded object has no path.
 pub(crate) fn created(name: &str, object: Instance) -> Returned {
-    let object = Instance { path: String::new(), ..object };
+    let object = Instance {
+        path: String::new(),
+        ..object
+    };
     let properties = [(name.to_owned(), Value::Object(Box::new(object)))].into();
-    Returned { code: 0, out: Instance { path: String::new(), properties } }
+    Returned {
+        code: 0,
+        out: Instance {
+            path: String::new(),
+            properties,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -116,12 +186,21 @@ mod tests {
 
     #[test]
     fn an_argument_needs_the_name_and_type_of_a_parameter() {
-        let arguments = [("force", Value::Bool(true)), ("Port", Value::U32(70_000)), ("Path", Value::Null)];
-        let arguments = method("", "", "Force Port Path").arguments(&arguments).expect("known names");
+        let arguments = [
+            ("force", Value::Bool(true)),
+            ("Port", Value::U32(70_000)),
+            ("Path", Value::Null),
+        ];
+        let arguments = method("", "", "Force Port Path")
+            .arguments(&arguments)
+            .expect("known names");
         assert_eq!(arguments.bool("Force"), Ok(Some(true)));
         assert_eq!(arguments.text("Force"), Err(TYPE_MISMATCH));
         assert_eq!(arguments.u16("Port"), Err(TYPE_MISMATCH));
         assert_eq!(arguments.text("Path"), Ok(None));
-        assert_eq!(method("", "", "y").arguments(&[("x", Value::Null)]).err(), Some(INVALID_METHOD_PARAMETERS));
+        assert_eq!(
+            method("", "", "y").arguments(&[("x", Value::Null)]).err(),
+            Some(INVALID_METHOD_PARAMETERS)
+        );
     }
 }

@@ -16,8 +16,8 @@ use crate::files::handles::Object;
 use crate::state::{DeviceId, FsId, State};
 use crate::wmi::method_call::{Arguments, Method, method, returned};
 use crate::wmi::provider_instances::{
-    disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row, volume_id,
-    volume_instance,
+    disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row,
+    volume_id, volume_instance,
 };
 use crate::wmi::storage_jobs::{FormatArguments, JobAction, NewPartition, supported_size};
 use crate::wmi::wql::{Associators, ObjectPath};
@@ -28,12 +28,20 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
     let disks = || known_disks(state).map(|(_, disk)| disk);
     match class {
         "MSFT_Disk" => disks().map(disk_instance).collect(),
-        "MSFT_Partition" => {
-            disks().flat_map(|disk| disk.partitions.iter().map(|part| partition_instance(state, disk, part))).collect()
-        }
+        "MSFT_Partition" => disks()
+            .flat_map(|disk| {
+                disk.partitions
+                    .iter()
+                    .map(|part| partition_instance(state, disk, part))
+            })
+            .collect(),
         "MSFT_Volume" => {
-            let known = state.arrived_volumes().filter(|(_, volume)| volume.known_to_provider);
-            known.map(|(_, volume)| volume_instance(state, volume)).collect()
+            let known = state
+                .arrived_volumes()
+                .filter(|(_, volume)| volume.known_to_provider);
+            known
+                .map(|(_, volume)| volume_instance(state, volume))
+                .collect()
         }
         "MSFT_StorageSetting" => {
             vec![row("MSFT_StorageSetting", "", [])]
@@ -50,23 +58,35 @@ pub(crate) fn rows(state: &State, class: &str) -> Vec<Instance> {
 pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Instance>> {
     let object = &query.object;
     let asks_for = |class: &str| query.result.is_none_or(|result| result == class);
-    if query.association.is_some_and(|association| association != "MSFT_PartitionToVolume") {
+    if query
+        .association
+        .is_some_and(|association| association != "MSFT_PartitionToVolume")
+    {
         return Ok(Vec::new());
     }
     let id = object.text("ObjectId").ok_or(ObjectPath::INVALID)?;
     if object.is_of("MSFT_Partition") && asks_for("MSFT_Volume") {
         let (device, number) = partition_by_id(state, id)?;
-        let part = state.disk(device)?.partition(number).ok_or(OsError::WBEM_NOT_FOUND)?;
-        let is_shown =
-            |volume: &&Volume| volume.arrived && volume.known_to_provider && volume.further_extents.is_empty();
+        let part = state
+            .disk(device)?
+            .partition(number)
+            .ok_or(OsError::WBEM_NOT_FOUND)?;
+        let is_shown = |volume: &&Volume| {
+            volume.arrived && volume.known_to_provider && volume.further_extents.is_empty()
+        };
         let volume = part.volume.as_ref().filter(is_shown);
-        return Ok(volume.map(|volume| volume_instance(state, volume)).into_iter().collect());
+        return Ok(volume
+            .map(|volume| volume_instance(state, volume))
+            .into_iter()
+            .collect());
     }
     if object.is_of("MSFT_Volume") && asks_for("MSFT_Partition") {
         let volume = volume_by_id(state, id)?;
         let (device, number) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
         let is_basic = state.volume(volume)?.1.further_extents.is_empty();
-        let row = is_basic.then(|| partition_by_number(state, state.disk(device).ok()?, number)).flatten();
+        let row = is_basic
+            .then(|| partition_by_number(state, state.disk(device).ok()?, number))
+            .flatten();
         return Ok(row.into_iter().collect());
     }
     Ok(Vec::new())
@@ -75,7 +95,11 @@ pub(crate) fn associated(state: &State, query: &Associators) -> OsResult<Vec<Ins
 /// The methods that are simulated.
 pub(crate) static METHODS: [Method; 15] = [
     method("MSFT_Disk", "Initialize", "PartitionStyle"),
-    method("MSFT_Disk", "CreatePartition", "Size UseMaximumSize Offset AssignDriveLetter GptType IsHidden IsActive"),
+    method(
+        "MSFT_Disk",
+        "CreatePartition",
+        "Size UseMaximumSize Offset AssignDriveLetter GptType IsHidden IsActive",
+    ),
     method("MSFT_Disk", "Online", ""),
     method("MSFT_Disk", "Offline", ""),
     method("MSFT_Disk", "Refresh", ""),
@@ -83,7 +107,11 @@ pub(crate) static METHODS: [Method; 15] = [
     method("MSFT_Partition", "Resize", "Size"),
     method("MSFT_Partition", "Online", ""),
     method("MSFT_Partition", "Offline", ""),
-    method("MSFT_Partition", "AddAccessPath", "AccessPath AssignDriveLetter"),
+    method(
+        "MSFT_Partition",
+        "AddAccessPath",
+        "AccessPath AssignDriveLetter",
+    ),
     method("MSFT_Partition", "RemoveAccessPath", "AccessPath"),
     method(
         "MSFT_Volume",
@@ -129,11 +157,19 @@ pub(crate) fn call(
 }
 
 /// Starts the job of a method and returns its number.
-fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, Value)]) -> Result<u64, Ended> {
+fn start(
+    state: &mut State,
+    object: &ObjectPath,
+    method: &str,
+    given: &[(&str, Value)],
+) -> Result<u64, Ended> {
     let method = Method::find(&METHODS, object, method).ok_or(OsError::WBEM_NOT_FOUND)?;
     let arguments = method.arguments(given)?;
     // WMI refuses an empty text, because a BSTR without characters may be a null pointer.
-    if given.iter().any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty())) {
+    if given
+        .iter()
+        .any(|(_, value)| matches!(value, Value::Text(text) if text.is_empty()))
+    {
         return Err(OsError::WBEM_INVALID_PARAMETER.into());
     }
     if method.class == "MSFT_StorageSetting" {
@@ -156,7 +192,12 @@ fn start(state: &mut State, object: &ObjectPath, method: &str, given: &[(&str, V
     }
 }
 
-fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
+fn call_disk(
+    state: &mut State,
+    device: DeviceId,
+    method: &str,
+    arguments: Arguments<'_>,
+) -> Result<u64, Ended> {
     let action = match method {
         "Initialize" => match arguments.u32("PartitionStyle")?.unwrap_or(2) {
             2 => JobAction::Initialize,
@@ -165,7 +206,11 @@ fn call_disk(state: &mut State, device: DeviceId, method: &str, arguments: Argum
         "CreatePartition" => JobAction::CreatePartition(create_partition_arguments(arguments)?),
         "Online" => JobAction::SetOffline(false),
         "Offline" => JobAction::SetOffline(true),
-        "SetAttributes" => JobAction::SetReadOnly(arguments.bool("IsReadOnly")?.ok_or(code::INVALID_PARAMETER)?),
+        "SetAttributes" => JobAction::SetReadOnly(
+            arguments
+                .bool("IsReadOnly")?
+                .ok_or(code::INVALID_PARAMETER)?,
+        ),
         _ => return Err(refresh(state.disk_mut(device)?).into()),
     };
     start_job(state, Some(device), action)
@@ -191,9 +236,15 @@ fn create_partition_arguments(arguments: Arguments<'_>) -> Result<NewPartition, 
             return Err(code::NOT_SUPPORTED.into());
         }
     }
-    let gpt_type = arguments.text("GptType")?.map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
+    let gpt_type = arguments
+        .text("GptType")?
+        .map(|kind| kind.trim_start_matches('{').trim_end_matches('}').parse());
     let gpt_type = gpt_type.transpose().map_err(|_| code::INVALID_PARAMETER)?;
-    Ok(NewPartition { offset: arguments.u64("Offset")?, size: arguments.u64("Size")?, gpt_type })
+    Ok(NewPartition {
+        offset: arguments.u64("Offset")?,
+        size: arguments.u64("Size")?,
+        gpt_type,
+    })
 }
 
 fn call_partition(
@@ -207,12 +258,26 @@ fn call_partition(
         "GetSupportedSize" => {
             let (smallest, largest) = supported_size(state.disk(device)?, number)?;
             let mut answer = returned(code::DONE);
-            answer.out = row("__PARAMETERS", "", [("SizeMin", long(smallest)), ("SizeMax", long(largest))]);
+            answer.out = row(
+                "__PARAMETERS",
+                "",
+                [("SizeMin", long(smallest)), ("SizeMax", long(largest))],
+            );
             Err(Ended::Returned(answer))
         }
         "Resize" => {
-            let size = arguments.u64("Size")?.filter(|size| *size > 0).ok_or(code::INVALID_PARAMETER)?;
-            start_job(state, Some(device), JobAction::Resize { partition: number, size })
+            let size = arguments
+                .u64("Size")?
+                .filter(|size| *size > 0)
+                .ok_or(code::INVALID_PARAMETER)?;
+            start_job(
+                state,
+                Some(device),
+                JobAction::Resize {
+                    partition: number,
+                    size,
+                },
+            )
         }
         "AddAccessPath" | "RemoveAccessPath" => {
             let path = arguments.text("AccessPath")?.unwrap_or_default();
@@ -225,9 +290,21 @@ fn call_partition(
 
 /// Adds or removes an access path: a directory where the volume of the partition is mounted. The
 /// path needs no final backslash. Drive letters are not simulated.
-fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: bool, path: &str) -> u32 {
-    let part = state.disk(device).ok().and_then(|disk| disk.partition(number));
-    let Some(volume) = part.and_then(|part| part.volume.as_ref()).filter(|volume| volume.arrived) else {
+fn change_access_path(
+    state: &mut State,
+    device: DeviceId,
+    number: u32,
+    add: bool,
+    path: &str,
+) -> u32 {
+    let part = state
+        .disk(device)
+        .ok()
+        .and_then(|disk| disk.partition(number));
+    let Some(volume) = part
+        .and_then(|part| part.volume.as_ref())
+        .filter(|volume| volume.arrived)
+    else {
         return code::FAILED;
     };
     let volume = volume.id;
@@ -251,7 +328,9 @@ fn change_access_path(state: &mut State, device: DeviceId, number: u32, add: boo
 /// Dismounts the volume of a data partition and takes it offline, or makes it arrive and brings it
 /// online.
 fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline: bool) -> u32 {
-    let Ok(disk) = state.disk(device) else { return code::FAILED };
+    let Ok(disk) = state.disk(device) else {
+        return code::FAILED;
+    };
     let Some(volume) = disk.partition(number).and_then(|part| part.volume.as_ref()) else {
         return code::NO_DATA_PARTITION;
     };
@@ -273,7 +352,12 @@ fn set_volume_offline(state: &mut State, device: DeviceId, number: u32, offline:
     }
 }
 
-fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Arguments<'_>) -> Result<u64, Ended> {
+fn call_volume(
+    state: &mut State,
+    volume: Uuid,
+    method: &str,
+    arguments: Arguments<'_>,
+) -> Result<u64, Ended> {
     let (device, _) = state.location_of(volume).ok_or(OsError::WBEM_NOT_FOUND)?;
     match method {
         "Format" => {
@@ -284,7 +368,15 @@ fn call_volume(state: &mut State, volume: Uuid, method: &str, arguments: Argumen
                 return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;
-            start_job(state, Some(device), JobAction::Format(FormatArguments { volume, kind, cluster_size }))
+            start_job(
+                state,
+                Some(device),
+                JobAction::Format(FormatArguments {
+                    volume,
+                    kind,
+                    cluster_size,
+                }),
+            )
         }
         // "Flush"
         _ if state.volume(volume)?.1.health == VolumeHealth::Unreadable => Err(code::FAILED.into()),
@@ -308,25 +400,39 @@ fn start_job(state: &mut State, device: Option<DeviceId>, action: JobAction) -> 
 
 /// Returns the disks that the provider knows.
 fn known_disks(state: &State) -> impl Iterator<Item = (DeviceId, &Disk)> {
-    state.visible_disks().filter(|(_, disk)| disk.known_to_provider)
+    state
+        .visible_disks()
+        .filter(|(_, disk)| disk.known_to_provider)
 }
 
 fn disk_by_id(state: &State, id: &str) -> OsResult<DeviceId> {
     let mut found = known_disks(state).filter(|(_, disk)| disk_id(disk).eq_ignore_ascii_case(id));
-    found.next().map(|(device, _)| device).ok_or(OsError::WBEM_NOT_FOUND)
+    found
+        .next()
+        .map(|(device, _)| device)
+        .ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 fn partition_by_id(state: &State, id: &str) -> OsResult<(DeviceId, u32)> {
-    let parts =
-        known_disks(state).flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (device, disk, part)));
-    let mut found = parts.filter(|(_, disk, part)| partition_id(disk, part).eq_ignore_ascii_case(id));
-    found.next().map(|(device, _, part)| (device, part.number)).ok_or(OsError::WBEM_NOT_FOUND)
+    let parts = known_disks(state)
+        .flat_map(|(device, disk)| disk.partitions.iter().map(move |part| (device, disk, part)));
+    let mut found =
+        parts.filter(|(_, disk, part)| partition_id(disk, part).eq_ignore_ascii_case(id));
+    found
+        .next()
+        .map(|(device, _, part)| (device, part.number))
+        .ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 fn volume_by_id(state: &State, id: &str) -> OsResult<Uuid> {
-    let known = state.arrived_volumes().filter(|(_, volume)| volume.known_to_provider);
+    let known = state
+        .arrived_volumes()
+        .filter(|(_, volume)| volume.known_to_provider);
     let mut found = known.filter(|(_, volume)| volume_id(volume).eq_ignore_ascii_case(id));
-    found.next().map(|(_, volume)| volume.id).ok_or(OsError::WBEM_NOT_FOUND)
+    found
+        .next()
+        .map(|(_, volume)| volume.id)
+        .ok_or(OsError::WBEM_NOT_FOUND)
 }
 
 /// Returns `\\?\Volume{...}\`.

@@ -15,18 +15,31 @@ const PROVIDER: &str = r"{1}\\NODE\root/Microsoft/Windows/Storage/Providers_v2\W
 
 /// Returns the `ObjectId` of a disk.
 pub(crate) fn disk_id(disk: &Disk) -> String {
-    format!(r#"{PROVIDER}Disk.ObjectId="{{{}}}:DI:{}""#, machine(), disk.interface())
+    format!(
+        r#"{PROVIDER}Disk.ObjectId="{{{}}}:DI:{}""#,
+        machine(),
+        disk.interface()
+    )
 }
 
 /// Returns the `ObjectId` of a partition.
 pub(crate) fn partition_id(disk: &Disk, part: &Partition) -> String {
     let interface = disk.interface();
-    format!(r#"{PROVIDER}Partition.ObjectId="{{{}}}:PR:{{{}}}{interface}:{}""#, machine(), part.id, part.offset)
+    format!(
+        r#"{PROVIDER}Partition.ObjectId="{{{}}}:PR:{{{}}}{interface}:{}""#,
+        machine(),
+        part.id,
+        part.offset
+    )
 }
 
 /// Returns the `ObjectId` of a volume.
 pub(crate) fn volume_id(volume: &Volume) -> String {
-    format!(r#"{PROVIDER}Volume.ObjectId="{{{}}}:VO:{}""#, machine(), volume_path(volume.id))
+    format!(
+        r#"{PROVIDER}Volume.ObjectId="{{{}}}:VO:{}""#,
+        machine(),
+        volume_path(volume.id)
+    )
 }
 
 fn machine() -> Uuid {
@@ -39,8 +52,16 @@ pub(crate) fn long(number: u64) -> Value {
 }
 
 /// Returns an object of `class` with this `ObjectId` and these properties.
-pub(crate) fn row<const N: usize>(class: &str, id: &str, properties: [(&str, Value); N]) -> Instance {
-    let path = if id.is_empty() { ObjectPath::class(class) } else { ObjectPath::object(class, "ObjectId", id) };
+pub(crate) fn row<const N: usize>(
+    class: &str,
+    id: &str,
+    properties: [(&str, Value); N],
+) -> Instance {
+    let path = if id.is_empty() {
+        ObjectPath::class(class)
+    } else {
+        ObjectPath::object(class, "ObjectId", id)
+    };
     instance(&path, properties)
 }
 
@@ -54,8 +75,16 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         Layout::Mbr { .. } | Layout::Superfloppy => 1,
         Layout::Gpt { .. } => 2,
     };
-    let unique_id = disk.identifiers.as_ref().and_then(|all| best_identifier(all)).map(|best| hex::encode(&best.bytes));
-    let location = if disk.location.is_empty() { Value::Null } else { text(&*disk.location) };
+    let unique_id = disk
+        .identifiers
+        .as_ref()
+        .and_then(|all| best_identifier(all))
+        .map(|best| hex::encode(&best.bytes));
+    let location = if disk.location.is_empty() {
+        Value::Null
+    } else {
+        text(&*disk.location)
+    };
     let serial = disk.provider_serial.as_deref().or(disk.serial.as_deref());
     row(
         "MSFT_Disk",
@@ -71,7 +100,10 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
             ("PartitionStyle", Value::U32(style)),
-            ("LargestFreeExtent", long(disk.largest_gap().map_or(0, |(_, length)| length))),
+            (
+                "LargestFreeExtent",
+                long(disk.largest_gap().map_or(0, |(_, length)| length)),
+            ),
         ],
     )
 }
@@ -79,12 +111,17 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
 /// Returns the identifier for `UniqueId`: the first identifier of the best type.
 fn best_identifier(identifiers: &[Identifier]) -> Option<&Identifier> {
     const BY_QUALITY: [u32; 5] = [8, 3, 2, 1, 0];
-    BY_QUALITY.iter().find_map(|kind| identifiers.iter().find(|identifier| identifier.kind == *kind))
+    BY_QUALITY.iter().find_map(|kind| {
+        identifiers
+            .iter()
+            .find(|identifier| identifier.kind == *kind)
+    })
 }
 
 /// Returns the instance of the partition with `number`.
 pub(crate) fn partition_by_number(state: &State, disk: &Disk, number: u32) -> Option<Instance> {
-    disk.partition(number).map(|part| partition_instance(state, disk, part))
+    disk.partition(number)
+        .map(|part| partition_instance(state, disk, part))
 }
 
 /// Returns the instance of a partition.
@@ -94,7 +131,9 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
     let is_offline = disk.is_offline() || volume.is_some_and(|volume| volume.offline);
     let paths = volume.map_or(Value::Null, |volume| {
         let prefixes = state.dos_prefixes(volume.id);
-        let mounted = prefixes.into_iter().map(|prefix| text(format!(r"{prefix}\")));
+        let mounted = prefixes
+            .into_iter()
+            .map(|prefix| text(format!(r"{prefix}\")));
         Value::Array(mounted.chain([text(volume_path(volume.id))]).collect())
     });
     let (gpt, mbr) = match part.kind {
@@ -102,14 +141,21 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
         PartitionKind::Mbr(kind) => (Value::Null, Value::U32(kind.into())),
     };
     // PartitionNumber counts by offset. The numbers in the partition table may have another order.
-    let number = 1 + disk.partitions.iter().filter(|other| other.offset < part.offset).count();
+    let number = 1 + disk
+        .partitions
+        .iter()
+        .filter(|other| other.offset < part.offset)
+        .count();
     row(
         "MSFT_Partition",
         &id,
         [
             ("ObjectId", text(&*id)),
             ("DiskNumber", Value::U32(disk.number)),
-            ("PartitionNumber", Value::U32(u32::try_from(number).unwrap_or(u32::MAX))),
+            (
+                "PartitionNumber",
+                Value::U32(u32::try_from(number).unwrap_or(u32::MAX)),
+            ),
             ("GptType", gpt),
             ("MbrType", mbr),
             ("Offset", long(part.offset)),
@@ -126,7 +172,10 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
 /// unreadable. No operation depends on that.
 pub(crate) fn volume_instance(state: &State, volume: &Volume) -> Instance {
     let id = volume_id(volume);
-    let mounted = volume.mounted().ok().filter(|_| state.check_unlocked(volume.id).is_ok());
+    let mounted = volume
+        .mounted()
+        .ok()
+        .filter(|_| state.check_unlocked(volume.id).is_ok());
     let kind = mounted.map_or("", |file_system| &file_system.kind);
     let kind_number = match kind {
         "" => 0,

@@ -91,7 +91,12 @@ impl Job {
 
 impl State {
     /// Starts a job. Fails if another job runs on the disk.
-    pub(crate) fn start(&mut self, device: Option<DeviceId>, action: JobAction, takes: Duration) -> Result<u64, u32> {
+    pub(crate) fn start(
+        &mut self,
+        device: Option<DeviceId>,
+        action: JobAction,
+        takes: Duration,
+    ) -> Result<u64, u32> {
         if device.is_some() && self.jobs.values().any(|job| job.device == device) {
             return Err(match action {
                 // "In use" (6) is not a documented return value of these methods.
@@ -107,13 +112,25 @@ impl State {
             self.dismount_file_system(format.volume);
         }
         let id = self.fresh();
-        self.jobs.insert(id, Job { device, action, begun: self.now, takes, awaited: true, callbacks: Vec::new() });
+        self.jobs.insert(
+            id,
+            Job {
+                device,
+                action,
+                begun: self.now,
+                takes,
+                awaited: true,
+                callbacks: Vec::new(),
+            },
+        );
         self.schedule(takes, Event::JobEnds(id));
         Ok(id)
     }
 
     pub(crate) fn job_ends(&mut self, id: u64) {
-        let Some(job) = self.jobs.remove(&id) else { return };
+        let Some(job) = self.jobs.remove(&id) else {
+            return;
+        };
         let returned = match self.refusal(job.device, &job.action) {
             Some(refusal) => Ok(returned(refusal)),
             None => self.perform(job.device, job.action),
@@ -128,36 +145,52 @@ impl State {
     /// again when it ends.
     fn refusal(&self, device: Option<DeviceId>, action: &JobAction) -> Option<u32> {
         let device = device?;
-        let Ok(disk) = self.disk(device) else { return Some(code::FAILED) };
+        let Ok(disk) = self.disk(device) else {
+            return Some(code::FAILED);
+        };
         match action {
             JobAction::Format(format) => self.format_refusal(disk, format),
-            JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => Some(code::FAILED),
+            JobAction::Resize { .. } if disk.is_offline() || disk.is_read_only() => {
+                Some(code::FAILED)
+            }
             JobAction::Resize { partition, size } => resize_refusal(disk, *partition, *size),
             JobAction::Initialize if disk.layout != Layout::Raw => Some(code::ALREADY_INITIALIZED),
-            JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => Some(code::CRITICAL_DISK),
+            JobAction::SetOffline(true) | JobAction::SetReadOnly(_) if disk.system => {
+                Some(code::CRITICAL_DISK)
+            }
             JobAction::SetOffline(_) if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetOffline(_) | JobAction::Rescan | JobAction::Remote { .. } => None,
             _ if disk.is_offline() => Some(code::DISK_OFFLINE),
             _ if disk.is_cache_stale() => Some(code::STALE_CACHE),
             JobAction::SetReadOnly(_) => None,
             _ if disk.is_read_only() => Some(code::DISK_READ_ONLY),
-            JobAction::Initialize if disk.cached_size < MIN_GPT_DISK => Some(code::TOO_SMALL_FOR_GPT),
+            JobAction::Initialize if disk.cached_size < MIN_GPT_DISK => {
+                Some(code::TOO_SMALL_FOR_GPT)
+            }
             JobAction::Initialize => None,
             JobAction::CreatePartition(partition) => create_partition_refusal(disk, partition),
         }
     }
 
     fn format_refusal(&self, disk: &Disk, format: &FormatArguments) -> Option<u32> {
-        let Ok((_, volume)) = self.volume(format.volume) else { return Some(code::FAILED) };
+        let Ok((_, volume)) = self.volume(format.volume) else {
+            return Some(code::FAILED);
+        };
         if disk.system {
             return Some(code::SYSTEM_PARTITION);
         }
         if volume.offline {
             return Some(code::INVALID_PARAMETER);
         }
-        let Some(kind) = file_system_name(&format.kind) else { return Some(code::FILE_SYSTEM_NOT_SUPPORTED) };
+        let Some(kind) = file_system_name(&format.kind) else {
+            return Some(code::FILE_SYSTEM_NOT_SUPPORTED);
+        };
         // csi-proxy passes only sizes that NTFS can have.
-        if kind == "ReFS" && format.cluster_size.is_some_and(|size| ![4096, 65536].contains(&size)) {
+        if kind == "ReFS"
+            && format
+                .cluster_size
+                .is_some_and(|size| ![4096, 65536].contains(&size))
+        {
             return Some(code::BAD_CLUSTER_SIZE);
         }
         let is_writable = match volume.writability {
@@ -173,8 +206,18 @@ impl State {
 
     fn perform(&mut self, device: Option<DeviceId>, action: JobAction) -> JobResult {
         let code = match (action, device) {
-            (JobAction::Remote { object, method, arguments }, _) => {
-                let arguments: Vec<_> = arguments.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+            (
+                JobAction::Remote {
+                    object,
+                    method,
+                    arguments,
+                },
+                _,
+            ) => {
+                let arguments: Vec<_> = arguments
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.clone()))
+                    .collect();
                 return self.call_remote(&object, &method, &arguments);
             }
             (JobAction::Rescan, _) => self.refresh_provider(),
@@ -183,7 +226,9 @@ impl State {
                 return Ok(self.create_partition(device, &partition));
             }
             (JobAction::Format(format), _) => self.format(&format),
-            (JobAction::Resize { partition, size }, Some(device)) => self.resize(device, partition, size),
+            (JobAction::Resize { partition, size }, Some(device)) => {
+                self.resize(device, partition, size)
+            }
             (JobAction::SetOffline(offline), Some(device)) => {
                 self.set_attribute(device, DiskAttributes::OFFLINE, offline)
             }
@@ -198,7 +243,9 @@ impl State {
     fn initialize(&mut self, device: DeviceId) -> u32 {
         let id = self.fresh_uuid();
         let reserved = self.fresh_uuid();
-        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
+        let Ok(disk) = self.disk_mut(device) else {
+            return code::FAILED;
+        };
         disk.write_gpt(id, reserved);
         code::DONE
     }
@@ -206,28 +253,51 @@ impl State {
     fn create_partition(&mut self, device: DeviceId, wanted: &NewPartition) -> Returned {
         let id = self.fresh_uuid();
         let volume = self.fresh_uuid();
-        let Ok(disk) = self.disk_mut(device) else { return returned(code::FAILED) };
-        let Some((offset, size)) = place(disk, wanted) else { return returned(code::NO_SPACE) };
+        let Ok(disk) = self.disk_mut(device) else {
+            return returned(code::FAILED);
+        };
+        let Some((offset, size)) = place(disk, wanted) else {
+            return returned(code::NO_SPACE);
+        };
         let kind = match disk.layout {
             Layout::Gpt { .. } => PartitionKind::Gpt(wanted.gpt_type.unwrap_or(BASIC_DATA)),
             _ => PartitionKind::Mbr(MBR_HUGE),
         };
         let number = disk.add_partition(offset, size, kind, id);
-        let Some(part) = disk.partition_mut(number) else { return returned(code::FAILED) };
+        let Some(part) = disk.partition_mut(number) else {
+            return returned(code::FAILED);
+        };
         if part.holds_volume() {
-            part.volume = Some(Volume { writability: Writability::NotYet, ..Volume::new(volume) });
+            part.volume = Some(Volume {
+                writability: Writability::NotYet,
+                ..Volume::new(volume)
+            });
         }
         self.announce_volumes(device);
-        let partition = self.disks.get(&device).and_then(|disk| partition_by_number(self, disk, number));
-        let out = partition.map(|partition| created("CreatedPartition", partition).out).unwrap_or_default();
-        Returned { code: code::DONE, out }
+        let partition = self
+            .disks
+            .get(&device)
+            .and_then(|disk| partition_by_number(self, disk, number));
+        let out = partition
+            .map(|partition| created("CreatedPartition", partition).out)
+            .unwrap_or_default();
+        Returned {
+            code: code::DONE,
+            out,
+        }
     }
 
     /// Formats a volume. Its content is lost.
     pub(crate) fn format(&mut self, format: &FormatArguments) -> u32 {
-        let Some((device, number)) = self.location_of(format.volume) else { return code::FAILED };
-        let Some(kind) = file_system_name(&format.kind) else { return code::INVALID_PARAMETER };
-        let Some(part) = self.disks[&device].partition(number) else { return code::FAILED };
+        let Some((device, number)) = self.location_of(format.volume) else {
+            return code::FAILED;
+        };
+        let Some(kind) = file_system_name(&format.kind) else {
+            return code::INVALID_PARAMETER;
+        };
+        let Some(part) = self.disks[&device].partition(number) else {
+            return code::FAILED;
+        };
         let mut file_system = self.make_file_system(kind, part.length);
         file_system.cluster = format.cluster_size.map_or(file_system.cluster, u64::from);
         if !file_system.is_fat()
@@ -235,7 +305,9 @@ impl State {
         {
             root.access = Some(new_root());
         }
-        let Ok(volume) = self.volume_mut(format.volume) else { return code::FAILED };
+        let Ok(volume) = self.volume_mut(format.volume) else {
+            return code::FAILED;
+        };
         volume.file_system = Some(file_system);
         volume.recognised = None;
         volume.health = VolumeHealth::Readable;
@@ -244,14 +316,22 @@ impl State {
     }
 
     fn resize(&mut self, device: DeviceId, number: u32, size: u64) -> u32 {
-        let Ok(disk) = self.disk_mut(device) else { return code::FAILED };
+        let Ok(disk) = self.disk_mut(device) else {
+            return code::FAILED;
+        };
         let usable_end = disk.gpt_end();
         if let Layout::Gpt { end, .. } = &mut disk.layout {
             *end = usable_end;
         }
-        let Some(part) = disk.partition_mut(number) else { return code::FAILED };
+        let Some(part) = disk.partition_mut(number) else {
+            return code::FAILED;
+        };
         part.length = size;
-        if let Some(file_system) = part.volume.as_mut().and_then(|volume| volume.file_system.as_mut()) {
+        if let Some(file_system) = part
+            .volume
+            .as_mut()
+            .and_then(|volume| volume.file_system.as_mut())
+        {
             file_system.length = size;
         }
         code::DONE
@@ -259,7 +339,9 @@ impl State {
 
     /// Sets or clears an attribute of a disk, and updates the provider's cache of the disk.
     pub(crate) fn set_attribute(&mut self, device: DeviceId, bit: u64, set: bool) -> u32 {
-        let Ok(disk) = self.disk(device) else { return code::FAILED };
+        let Ok(disk) = self.disk(device) else {
+            return code::FAILED;
+        };
         let attributes = disk.attributes & !bit | if set { bit } else { 0 };
         if attributes != disk.attributes {
             self.set_attributes(device, attributes);
@@ -282,10 +364,16 @@ impl State {
 
     /// Makes Windows detect the attached disks that it has not detected yet.
     pub(crate) fn rescan(&mut self) {
-        let hidden: Vec<DeviceId> =
-            self.disks.iter().filter(|(_, disk)| !disk.visible).map(|(device, _)| *device).collect();
+        let hidden: Vec<DeviceId> = self
+            .disks
+            .iter()
+            .filter(|(_, disk)| !disk.visible)
+            .map(|(device, _)| *device)
+            .collect();
         for device in hidden {
-            self.disks.entry(device).and_modify(|disk| disk.visible = true);
+            self.disks
+                .entry(device)
+                .and_modify(|disk| disk.visible = true);
             self.schedule(self.timing.provider, Event::ProviderLearns(device));
             self.announce_volumes(device);
         }
@@ -306,13 +394,19 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
         None => 0,
     };
     let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
-    Ok((smallest, disk.max_length_at(part.offset, disk.provider_cache.size).max(part.length)))
+    Ok((
+        smallest,
+        disk.max_length_at(part.offset, disk.provider_cache.size)
+            .max(part.length),
+    ))
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {
     match supported_size(disk, partition) {
         Err(refusal) => Some(refusal),
-        Ok((smallest, largest)) => (size < smallest || size > largest).then_some(code::SIZE_NOT_SUPPORTED),
+        Ok((smallest, largest)) => {
+            (size < smallest || size > largest).then_some(code::SIZE_NOT_SUPPORTED)
+        }
     }
 }
 
@@ -320,12 +414,21 @@ fn create_partition_refusal(disk: &Disk, wanted: &NewPartition) -> Option<u32> {
     if matches!(disk.layout, Layout::Raw | Layout::Superfloppy) {
         return Some(code::NOT_INITIALIZED);
     }
-    if wanted.size.is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR)) {
+    if wanted
+        .size
+        .is_some_and(|size| size == 0 || !size.is_multiple_of(SECTOR))
+    {
         return Some(code::SIZE_NOT_SUPPORTED);
     }
-    let Some((gap, available)) = disk.largest_gap() else { return Some(code::NO_SPACE) };
-    let fits =
-        |(begin, size): (u64, u64)| begin >= gap && begin.checked_add(size).is_some_and(|end| end <= gap + available);
+    let Some((gap, available)) = disk.largest_gap() else {
+        return Some(code::NO_SPACE);
+    };
+    let fits = |(begin, size): (u64, u64)| {
+        begin >= gap
+            && begin
+                .checked_add(size)
+                .is_some_and(|end| end <= gap + available)
+    };
     (!place(disk, wanted).is_some_and(fits)).then_some(code::NO_SPACE)
 }
 
@@ -337,10 +440,17 @@ fn place(disk: &Disk, wanted: &NewPartition) -> Option<(u64, u64)> {
         None => gap,
         Some(offset) => offset.checked_add(ALIGNMENT / 2)? / ALIGNMENT * ALIGNMENT,
     };
-    Some((offset, wanted.size.unwrap_or_else(|| available.saturating_sub(offset.saturating_sub(gap)))))
+    Some((
+        offset,
+        wanted
+            .size
+            .unwrap_or_else(|| available.saturating_sub(offset.saturating_sub(gap))),
+    ))
 }
 
 /// Returns the canonical name of a file system, if the provider can format it.
 fn file_system_name(kind: &str) -> Option<&'static str> {
-    ["NTFS", "ReFS", "FAT32", "exFAT"].into_iter().find(|known| known.eq_ignore_ascii_case(kind))
+    ["NTFS", "ReFS", "FAT32", "exFAT"]
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(kind))
 }

@@ -69,7 +69,10 @@ impl Query {
     /// `WBEM_INVALID_QUERY`.
     pub(crate) fn parse(namespace: Namespace, text: &str) -> OsResult<Self> {
         let tokens = tokens(text)?;
-        let mut parser = Parser { namespace, rest: &tokens };
+        let mut parser = Parser {
+            namespace,
+            rest: &tokens,
+        };
         let query = if parser.take("SELECT") {
             Self::Select(parser.select()?)
         } else {
@@ -77,7 +80,11 @@ impl Query {
             parser.expect("OF")?;
             Self::Associators(parser.associators()?)
         };
-        if parser.rest.is_empty() { Ok(query) } else { Err(OsError::WBEM_INVALID_QUERY) }
+        if parser.rest.is_empty() {
+            Ok(query)
+        } else {
+            Err(OsError::WBEM_INVALID_QUERY)
+        }
     }
 }
 
@@ -85,19 +92,36 @@ impl Select {
     /// Returns the instances that the query selects of `rows`, all instances of the class, with the
     /// properties that it selects. A projection without the key has no path.
     pub(crate) fn evaluate(&self, rows: Vec<Instance>) -> Vec<Instance> {
-        let is_selected = |row: &Instance| self.conditions.iter().all(|condition| condition.holds(row, self.class));
-        rows.into_iter().filter(is_selected).map(|row| self.project(row)).collect()
+        let is_selected = |row: &Instance| {
+            self.conditions
+                .iter()
+                .all(|condition| condition.holds(row, self.class))
+        };
+        rows.into_iter()
+            .filter(is_selected)
+            .map(|row| self.project(row))
+            .collect()
     }
 
     fn project(&self, row: Instance) -> Instance {
-        let Some(properties) = &self.properties else { return row };
+        let Some(properties) = &self.properties else {
+            return row;
+        };
         let project = |name: &&'static str| ((*name).to_owned(), property(&row, self.class, name));
         let projected = properties.iter().map(project).collect();
         // Without its key an object has no path.
-        let keys = row.path.parse::<ObjectPath>().map(|path| path.keys).unwrap_or_default();
+        let keys = row
+            .path
+            .parse::<ObjectPath>()
+            .map(|path| path.keys)
+            .unwrap_or_default();
         let is_selected = |key: &str| properties.iter().any(|name| name.eq_ignore_ascii_case(key));
-        let has_path = is_selected("__RELPATH") || !keys.is_empty() && keys.iter().all(|(key, _)| is_selected(key));
-        Instance { path: if has_path { row.path } else { String::new() }, properties: projected }
+        let has_path = is_selected("__RELPATH")
+            || !keys.is_empty() && keys.iter().all(|(key, _)| is_selected(key));
+        Instance {
+            path: if has_path { row.path } else { String::new() },
+            properties: projected,
+        }
     }
 }
 
@@ -107,7 +131,9 @@ impl Condition {
             (Value::Bool(value), Literal::Bool(with)) => value == *with,
             (Value::U32(value), Literal::Number(with)) => i128::from(value) == *with,
             (Value::Text(value), Literal::Number(with)) => value.parse() == Ok(*with),
-            (Value::Text(value), Literal::Text(with)) => value.to_lowercase() == with.to_lowercase(),
+            (Value::Text(value), Literal::Text(with)) => {
+                value.to_lowercase() == with.to_lowercase()
+            }
             // A comparison with NULL is never true, whether for equality or inequality.
             _ => return false,
         };
@@ -133,8 +159,15 @@ impl Parser<'_> {
         let names = self.property_names()?;
         self.expect("FROM")?;
         let class = self.class()?;
-        let known = |name: &String| class.property(name).map(|(known, _)| known).ok_or(OsError::WBEM_INVALID_QUERY);
-        let properties = names.map(|names| names.iter().map(known).collect()).transpose()?;
+        let known = |name: &String| {
+            class
+                .property(name)
+                .map(|(known, _)| known)
+                .ok_or(OsError::WBEM_INVALID_QUERY)
+        };
+        let properties = names
+            .map(|names| names.iter().map(known).collect())
+            .transpose()?;
         let mut conditions = Vec::new();
         if self.take("WHERE") {
             conditions.push(self.condition(class)?);
@@ -142,7 +175,11 @@ impl Parser<'_> {
                 conditions.push(self.condition(class)?);
             }
         }
-        Ok(Select { class: class.name, properties, conditions })
+        Ok(Select {
+            class: class.name,
+            properties,
+            conditions,
+        })
     }
 
     fn property_names(&mut self) -> OsResult<Option<Vec<String>>> {
@@ -158,13 +195,22 @@ impl Parser<'_> {
 
     fn associators(&mut self) -> OsResult<Associators> {
         self.expect("{")?;
-        let length = self.rest.iter().position(|token| *token == Token::Sign("}"));
-        let (path, after) = self.rest.split_at(length.ok_or(OsError::WBEM_INVALID_QUERY)?);
+        let length = self
+            .rest
+            .iter()
+            .position(|token| *token == Token::Sign("}"));
+        let (path, after) = self
+            .rest
+            .split_at(length.ok_or(OsError::WBEM_INVALID_QUERY)?);
         let object = ObjectPath::from_tokens(path).ok_or(OsError::WBEM_INVALID_QUERY)?;
         Class::find(self.namespace, &object.class).ok_or(OsError::WBEM_INVALID_CLASS)?;
         self.rest = &after[1..];
 
-        let mut query = Associators { object, association: None, result: None };
+        let mut query = Associators {
+            object,
+            association: None,
+            result: None,
+        };
         if !self.take("WHERE") {
             return Ok(query);
         }
@@ -193,24 +239,35 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self, class: &Class) -> OsResult<Condition> {
-        let (property, kind) = class.property(&self.word()?).ok_or(OsError::WBEM_INVALID_QUERY)?;
+        let (property, kind) = class
+            .property(&self.word()?)
+            .ok_or(OsError::WBEM_INVALID_QUERY)?;
         let is_equal = match self.next()? {
             Token::Sign("=") => true,
             Token::Sign("<>") => false,
             _ => return Err(OsError::WBEM_INVALID_QUERY),
         };
-        Ok(Condition { property, is_equal, literal: self.literal(kind)? })
+        Ok(Condition {
+            property,
+            is_equal,
+            literal: self.literal(kind)?,
+        })
     }
 
     fn literal(&mut self, kind: Type) -> OsResult<Literal> {
         match (kind, self.next()?) {
-            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("TRUE") => Ok(Literal::Bool(true)),
-            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("FALSE") => Ok(Literal::Bool(false)),
+            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("TRUE") => {
+                Ok(Literal::Bool(true))
+            }
+            (Type::Bool, Token::Word(word)) if word.eq_ignore_ascii_case("FALSE") => {
+                Ok(Literal::Bool(false))
+            }
             (Type::Number, Token::Number(number)) => Ok(Literal::Number(*number)),
             // A 64-bit integer may be quoted, because scripts see it as text.
-            (Type::Number, Token::Text(text)) => {
-                text.parse().map(Literal::Number).map_err(|_| OsError::WBEM_INVALID_QUERY)
-            }
+            (Type::Number, Token::Text(text)) => text
+                .parse()
+                .map(Literal::Number)
+                .map_err(|_| OsError::WBEM_INVALID_QUERY),
             (Type::Text, Token::Text(text)) => Ok(Literal::Text(text.clone())),
             _ => Err(OsError::WBEM_INVALID_QUERY),
         }
@@ -243,7 +300,11 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, token: &str) -> OsResult<()> {
-        if self.take(token) { Ok(()) } else { Err(OsError::WBEM_INVALID_QUERY) }
+        if self.take(token) {
+            Ok(())
+        } else {
+            Err(OsError::WBEM_INVALID_QUERY)
+        }
     }
 }
 

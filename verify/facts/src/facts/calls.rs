@@ -13,7 +13,9 @@ where
     T: FromBytes + IntoBytes + KnownLayout + Immutable,
 {
     let mut information = T::new_zeroed();
-    handle.query(class, information.as_mut_bytes()).map(|()| information)
+    handle
+        .query(class, information.as_mut_bytes())
+        .map(|()| information)
 }
 
 /// Reads the times and attributes of a file.
@@ -50,18 +52,34 @@ pub(crate) struct FatRoot {
 pub(crate) fn fat_root(node: &dyn TestNode) -> FatRoot {
     let volume = node.volume(VolumeKind::Fat32);
     let access = Access::READ_DATA | Access::READ_ATTRIBUTES;
-    let root = volume.open_root(node.os(), access).expect("the root directory opens");
-    FatRoot { volume, path: volume.guid_path().to_string_lossy(), root }
+    let root = volume
+        .open_root(node.os(), access)
+        .expect("the root directory opens");
+    FatRoot {
+        volume,
+        path: volume.guid_path().to_string_lossy(),
+        root,
+    }
 }
 
 /// Deletes the file when its last handle is closed.
 pub(crate) fn delete(handle: &dyn Handle) -> OsResult<()> {
-    handle.set(FileInfo::Disposition, FileDispositionInfo { delete_file: 1 }.as_bytes())
+    handle.set(
+        FileInfo::Disposition,
+        FileDispositionInfo { delete_file: 1 }.as_bytes(),
+    )
 }
 
 /// Sets the attributes of a file.
 pub(crate) fn set_attributes(handle: &dyn Handle, attributes: u32) -> OsResult<()> {
-    handle.set(FileInfo::Basic, FileBasicInfo { attributes, ..FileBasicInfo::default() }.as_bytes())
+    handle.set(
+        FileInfo::Basic,
+        FileBasicInfo {
+            attributes,
+            ..FileBasicInfo::default()
+        }
+        .as_bytes(),
+    )
 }
 
 /// Makes an empty directory a junction to an NT path.
@@ -104,7 +122,10 @@ pub(crate) fn entries(buffer: &[u8]) -> (Vec<String>, usize) {
         let (head, _) = FileIdBothDirInfo::read_from_prefix(&buffer[at..]).expect("an entry");
         let start = at + FileIdBothDirInfo::NAME_OFFSET;
         let end = start + head.file_name_length as usize;
-        let units: Vec<u16> = buffer[start..end].chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect();
+        let units: Vec<u16> = buffer[start..end]
+            .chunks(2)
+            .map(|unit| u16::from_le_bytes([unit[0], unit[1]]))
+            .collect();
         found.push(String::from_utf16(&units).expect("the names of the tests are Unicode"));
         if head.next_entry_offset == 0 {
             return (found, end);

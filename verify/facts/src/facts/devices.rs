@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use os::abi::{
-    ControlCode, DiskAttributes, DiskExtent, DriveLayout, FsAttributeInformation, FsFullSizeInformation,
-    LengthInformation, PartitionEntry, SetDiskAttributes, StorageDeviceDescriptor, StorageDeviceNumber,
-    StoragePropertyQuery, VolumeDiskExtents,
+    ControlCode, DiskAttributes, DiskExtent, DriveLayout, FsAttributeInformation,
+    FsFullSizeInformation, LengthInformation, PartitionEntry, SetDiskAttributes,
+    StorageDeviceDescriptor, StorageDeviceNumber, StoragePropertyQuery, VolumeDiskExtents,
 };
 use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -33,8 +33,14 @@ pub(crate) fn spare_system_disk(node: &dyn TestNode) -> TestDisk {
 /// Opens a disk by its number; for writing, only a disk for tests.
 pub(crate) fn open_disk(node: &dyn TestNode, disk: TestDisk, access: Access) -> Box<dyn Handle> {
     let how = Open::existing(access, Options::empty());
-    let opened = node.os().open(&NtPath::disk(disk.number), &how).expect("the disk opens");
-    assert!(!access.contains(Access::GENERIC_WRITE) || node.is_own(&*opened), "the disk for tests has gone");
+    let opened = node
+        .os()
+        .open(&NtPath::disk(disk.number), &how)
+        .expect("the disk opens");
+    assert!(
+        !access.contains(Access::GENERIC_WRITE) || node.is_own(&*opened),
+        "the disk for tests has gone"
+    );
     opened
 }
 
@@ -56,38 +62,76 @@ pub(crate) fn device_number(device: &dyn Handle) -> StorageDeviceNumber {
 
 /// Reads the length of a disk or volume.
 pub(crate) fn length(device: &dyn Handle) -> i64 {
-    ask::<LengthInformation>(device, ControlCode::DISK_GET_LENGTH_INFO).expect("the length").length
+    ask::<LengthInformation>(device, ControlCode::DISK_GET_LENGTH_INFO)
+        .expect("the length")
+        .length
 }
 
 /// Reads the partition table of a disk.
 pub(crate) fn partition_table(disk: &dyn Handle) -> (DriveLayout, Vec<PartitionEntry>) {
     let mut buffer = vec![0; ENOUGH];
-    let filled = disk.control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer).expect("the partition table");
-    let (head, rest) = DriveLayout::read_from_prefix(&buffer[..filled]).expect("the head of the partition table");
-    let entries = rest.chunks_exact(size_of::<PartitionEntry>()).take(head.partition_count as usize);
-    let entries: Vec<_> = entries.map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry")).collect();
-    assert_eq!(entries.len(), head.partition_count as usize, "all entries are in the answer");
+    let filled = disk
+        .control(ControlCode::DISK_GET_DRIVE_LAYOUT_EX, &[], &mut buffer)
+        .expect("the partition table");
+    let (head, rest) =
+        DriveLayout::read_from_prefix(&buffer[..filled]).expect("the head of the partition table");
+    let entries = rest
+        .chunks_exact(size_of::<PartitionEntry>())
+        .take(head.partition_count as usize);
+    let entries: Vec<_> = entries
+        .map(|entry| PartitionEntry::read_from_bytes(entry).expect("an entry"))
+        .collect();
+    assert_eq!(
+        entries.len(),
+        head.partition_count as usize,
+        "all entries are in the answer"
+    );
     (head, entries)
 }
 
 /// Reads the extents of a volume.
 pub(crate) fn extents(volume: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
     let mut output = [0; 512];
-    let filled = volume.control(ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS, &[], &mut output)?;
+    let filled = volume.control(
+        ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS,
+        &[],
+        &mut output,
+    )?;
     let (head, extents) = VolumeDiskExtents::read_from_prefix(&output[..filled]).expect("the head");
-    let extents = extents.chunks_exact(size_of::<DiskExtent>()).take(head.count as usize);
-    Ok(extents.map(|extent| DiskExtent::read_from_bytes(extent).expect("an extent")).collect())
+    let extents = extents
+        .chunks_exact(size_of::<DiskExtent>())
+        .take(head.count as usize);
+    Ok(extents
+        .map(|extent| DiskExtent::read_from_bytes(extent).expect("an extent"))
+        .collect())
 }
 
 /// Reads the attributes of a disk.
 pub(crate) fn attributes(disk: &dyn Handle) -> u64 {
-    ask::<DiskAttributes>(disk, ControlCode::DISK_GET_DISK_ATTRIBUTES).expect("the attributes").attributes
+    ask::<DiskAttributes>(disk, ControlCode::DISK_GET_DISK_ATTRIBUTES)
+        .expect("the attributes")
+        .attributes
 }
 
 /// Sets the attributes of a disk in `mask`, until Windows is restarted.
-pub(crate) fn set_attributes(disk: &dyn Handle, version: u32, attributes: u64, mask: u64) -> OsResult<()> {
-    let input = SetDiskAttributes { version, attributes, attributes_mask: mask, ..SetDiskAttributes::default() };
-    disk.control(ControlCode::DISK_SET_DISK_ATTRIBUTES, input.as_bytes(), &mut []).map(drop)
+pub(crate) fn set_attributes(
+    disk: &dyn Handle,
+    version: u32,
+    attributes: u64,
+    mask: u64,
+) -> OsResult<()> {
+    let input = SetDiskAttributes {
+        version,
+        attributes,
+        attributes_mask: mask,
+        ..SetDiskAttributes::default()
+    };
+    disk.control(
+        ControlCode::DISK_SET_DISK_ATTRIBUTES,
+        input.as_bytes(),
+        &mut [],
+    )
+    .map(drop)
 }
 
 /// Brings a disk online and makes it writable, or takes it offline.
@@ -102,11 +146,22 @@ pub(crate) fn set_offline(disk: &dyn Handle, offline: bool) {
 }
 
 /// Calls `check` with a volume whose disk is read-only, and makes the disk writable again.
-pub(crate) fn while_read_only<R>(node: &dyn TestNode, volume: TestVolume, check: impl FnOnce() -> R) -> R {
+pub(crate) fn while_read_only<R>(
+    node: &dyn TestNode,
+    volume: TestVolume,
+    check: impl FnOnce() -> R,
+) -> R {
     const READ_ONLY: u64 = DiskAttributes::READ_ONLY;
-    let disk = open_disk(node, TestDisk { number: volume.disk }, READ_WRITE);
+    let disk = open_disk(
+        node,
+        TestDisk {
+            number: volume.disk,
+        },
+        READ_WRITE,
+    );
     set_offline(&*disk, true);
-    set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | DiskAttributes::OFFLINE).expect("read-only and online");
+    set_attributes(&*disk, 40, READ_ONLY, READ_ONLY | DiskAttributes::OFFLINE)
+        .expect("read-only and online");
     let arrived = wait_until(node, || is_listed(node, volume.id));
     let checked = check();
     set_offline(&*disk, false);
@@ -116,9 +171,16 @@ pub(crate) fn while_read_only<R>(node: &dyn TestNode, volume: TestVolume, check:
 
 /// Reads at most `size` bytes of the descriptor of a property.
 pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> OsResult<Vec<u8>> {
-    let query = StoragePropertyQuery { property_id, ..StoragePropertyQuery::default() };
+    let query = StoragePropertyQuery {
+        property_id,
+        ..StoragePropertyQuery::default()
+    };
     let mut buffer = vec![0; size];
-    let filled = device.control(ControlCode::STORAGE_QUERY_PROPERTY, query.as_bytes(), &mut buffer)?;
+    let filled = device.control(
+        ControlCode::STORAGE_QUERY_PROPERTY,
+        query.as_bytes(),
+        &mut buffer,
+    )?;
     buffer.truncate(filled);
     Ok(buffer)
 }
@@ -140,16 +202,24 @@ impl DiskIdentity {
     pub fn all(os: &dyn Os) -> Vec<(u32, Self)> {
         let how = Open::existing(Access::GENERIC_READ, Options::empty());
         let read = |number| Self::read(&*os.open(&NtPath::disk(number), &how)?);
-        (0..MOST_DISKS).filter_map(|number| Some((number, read(number).ok()?))).collect()
+        (0..MOST_DISKS)
+            .filter_map(|number| Some((number, read(number).ok()?)))
+            .collect()
     }
 
     /// Reads the identity of an open disk, with the right to read.
     pub fn read(disk: &dyn Handle) -> OsResult<Self> {
         let mut descriptors = property(disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
-        let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors).map_err(|_| OsError::BAD_LENGTH)?;
+        let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors)
+            .map_err(|_| OsError::BAD_LENGTH)?;
         let size = ask::<LengthInformation>(disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
-        descriptors.extend(property(disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
-        Ok(Self { bus: head.bus_type, size, descriptors })
+        descriptors
+            .extend(property(disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
+        Ok(Self {
+            bus: head.bus_type,
+            size,
+            descriptors,
+        })
     }
 }
 
@@ -164,16 +234,22 @@ pub(crate) fn file_system(handle: &dyn Handle) -> OsResult<String> {
 /// Reads the size of the file system behind a handle.
 pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> {
     let mut size = FsFullSizeInformation::new_zeroed();
-    handle.query_fs(FsInfo::FullSize, size.as_mut_bytes()).map(|filled| {
-        assert_eq!(filled, size_of_val(&size));
-        size
-    })
+    handle
+        .query_fs(FsInfo::FullSize, size.as_mut_bytes())
+        .map(|filled| {
+            assert_eq!(filled, size_of_val(&size));
+            size
+        })
 }
 
 /// Returns whether Windows lists the volume.
 pub(crate) fn is_listed(node: &dyn TestNode, volume: Uuid) -> bool {
     let name = format!(r"\\?\Volume{{{volume}}}\");
-    node.os().volumes().expect("the volumes").iter().any(|listed| listed.to_string_lossy() == name)
+    node.os()
+        .volumes()
+        .expect("the volumes")
+        .iter()
+        .any(|listed| listed.to_string_lossy() == name)
 }
 
 /// Waits for at most 20 seconds and returns whether `reached` has become true.
@@ -188,8 +264,12 @@ pub(crate) fn wait_until(node: &dyn TestNode, reached: impl Fn() -> bool) -> boo
 }
 
 /// The codes with which Windows answers requests to a device that was removed.
-pub(crate) const REMOVED: [OsError; 4] =
-    [OsError::FILE_NOT_FOUND, OsError::DEV_NOT_EXIST, OsError::NO_SUCH_DEVICE, OsError::DEVICE_NOT_CONNECTED];
+pub(crate) const REMOVED: [OsError; 4] = [
+    OsError::FILE_NOT_FOUND,
+    OsError::DEV_NOT_EXIST,
+    OsError::NO_SUCH_DEVICE,
+    OsError::DEVICE_NOT_CONNECTED,
+];
 
 /// The codes with which a failing disk answers.
 pub(crate) const FAILING: [OsError; 3] = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];

@@ -1,10 +1,13 @@
 //! The iSCSI initiator: `ISCSI`.
 
-use os::{Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String, Value};
+use os::{
+    Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String,
+    Value,
+};
 
 use super::network::{
-    PORTAL, SESSION, TARGET, add_portal, address, connected_target, invoke, iscsi, known, log_out, login, object_path,
-    portal, query_in, select, sessions, target, text,
+    PORTAL, SESSION, TARGET, add_portal, address, connected_target, invoke, iscsi, known, log_out,
+    login, object_path, portal, query_in, select, sessions, target, text,
 };
 use crate::fact::Fact;
 use crate::network::TargetKind;
@@ -14,9 +17,15 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("ISCSI-01", |node| {
         let target = target(node, TargetKind::Open);
         add_portal(node, &target);
-        let path = portal(node, &target.portal).expect("the portal is listed").path;
+        let path = portal(node, &target.portal)
+            .expect("the portal is listed")
+            .path;
         for method in ["Update", "Remove"] {
-            assert_eq!(iscsi(node, &path, method, &address(&target.portal)), Ok(0), "{method}");
+            assert_eq!(
+                iscsi(node, &path, method, &address(&target.portal)),
+                Ok(0),
+                "{method}"
+            );
         }
         assert!(portal(node, &target.portal).is_none());
     }),
@@ -27,7 +36,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let session = sessions(node, &target).remove(0);
         assert_eq!(log_out(node, &target, &session), Ok(0));
         let chap = [("ChapSecret", secret("a-secret-of-19"))];
-        assert_eq!(iscsi(node, TARGET, "SetCHAPSecret", &chap), Err(OsError::WBEM_INVALID_METHOD));
+        assert_eq!(
+            iscsi(node, TARGET, "SetCHAPSecret", &chap),
+            Err(OsError::WBEM_INVALID_METHOD)
+        );
         assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Ok(0));
     }),
     Fact::new("ISCSI-03", |node| {
@@ -41,7 +53,10 @@ pub(crate) const FACTS: &[Fact] = &[
         };
         // The target does not know the two others.
         assert_eq!(with("NONE"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
-        assert_eq!(with("MUTUALCHAP"), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
+        assert_eq!(
+            with("MUTUALCHAP"),
+            Err(OsError::ISDSC_AUTHENTICATION_FAILURE)
+        );
         assert_eq!(with("ONEWAYCHAP"), Ok(0));
     }),
     Fact::new("ISCSI-04", |node| {
@@ -52,7 +67,10 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(iscsi(node, TARGET, "Connect", &arguments), Ok(0));
         node.restart();
         let restored = sessions(node, &target);
-        assert_eq!((restored.len(), restored[0].bool("IsPersistent")), (1, Some(true)));
+        assert_eq!(
+            (restored.len(), restored[0].bool("IsPersistent")),
+            (1, Some(true))
+        );
         assert_eq!(iscsi(node, &restored[0].path, "Register", &[]), Ok(0));
         node.restart();
         assert_eq!(sessions(node, &target).len(), 2);
@@ -62,30 +80,54 @@ pub(crate) const FACTS: &[Fact] = &[
         let target = connected_target(node);
         let session = sessions(node, &target).remove(0);
         let how = Open::existing(Access::GENERIC_READ, Options::empty());
-        let disk = node.os().open(&NtPath::disk(disks(node, &session.path)[0]), &how).expect("the disk opens");
-        assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION));
+        let disk = node
+            .os()
+            .open(&NtPath::disk(disks(node, &session.path)[0]), &how)
+            .expect("the disk opens");
+        assert_eq!(
+            log_out(node, &target, &session),
+            Err(OsError::ISDSC_DEVICE_BUSY_ON_SESSION)
+        );
         drop(disk);
         assert_eq!(log_out(node, &target, &session), Ok(0));
         assert!(sessions(node, &target).is_empty());
     }),
     Fact::new("ISCSI-07", |node| {
         let (target, silent) = (target(node, TargetKind::Chap), node.silent_iscsi_portal());
-        assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
-        assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_NOT_FOUND));
+        assert_eq!(
+            iscsi(node, PORTAL, "New", &address(&silent)),
+            Err(OsError::ISDSC_CONNECTION_FAILED)
+        );
+        assert_eq!(
+            iscsi(node, TARGET, "Connect", &login(&target)),
+            Err(OsError::ISDSC_TARGET_NOT_FOUND)
+        );
         add_portal(node, &target);
         let mut wrong = login(&target);
         wrong.retain(|(name, _)| *name != "ChapSecret");
         wrong.push(("ChapSecret", secret("not-the-secret")));
-        assert_eq!(iscsi(node, TARGET, "Connect", &wrong), Err(OsError::ISDSC_AUTHENTICATION_FAILURE));
+        assert_eq!(
+            iscsi(node, TARGET, "Connect", &wrong),
+            Err(OsError::ISDSC_AUTHENTICATION_FAILURE)
+        );
         assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
         let session = sessions(node, &target).remove(0);
         assert_eq!(log_out(node, &target, &session), Ok(0));
-        assert_eq!(log_out(node, &target, &session), Err(OsError::ISDSC_INVALID_SESSION_ID));
+        assert_eq!(
+            log_out(node, &target, &session),
+            Err(OsError::ISDSC_INVALID_SESSION_ID)
+        );
 
         without_service(node, || {
             let chap = [("ChapSecret", secret("a-secret-of-15b"))];
-            assert_eq!(iscsi(node, PORTAL, "New", &address(&target.portal)), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
-            assert_eq!(iscsi(node, SESSION, "SetCHAPSecret", &chap), Err(OsError::ISDSC_SERVICE_NOT_RUNNING));
+            assert_eq!(
+                iscsi(node, PORTAL, "New", &address(&target.portal)),
+                Err(OsError::ISDSC_SERVICE_NOT_RUNNING)
+            );
+            assert_eq!(
+                iscsi(node, SESSION, "SetCHAPSecret", &chap),
+                Err(OsError::ISDSC_SERVICE_NOT_RUNNING)
+            );
         });
     }),
     Fact::new("ISCSI-08", |node| {
@@ -104,28 +146,46 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("ISCSI-13", |node| {
         let silent = node.silent_iscsi_portal();
-        assert_eq!(iscsi(node, PORTAL, "New", &address(&silent)), Err(OsError::ISDSC_CONNECTION_FAILED));
+        assert_eq!(
+            iscsi(node, PORTAL, "New", &address(&silent)),
+            Err(OsError::ISDSC_CONNECTION_FAILED)
+        );
         let path = portal(node, &silent).expect("the portal is listed").path;
         assert_eq!(iscsi(node, &path, "Remove", &address(&silent)), Ok(0));
     }),
     Fact::new("ISCSI-14", |node| {
         let target = connected_target(node);
-        let path = portal(node, &target.portal).expect("the portal is listed").path;
+        let path = portal(node, &target.portal)
+            .expect("the portal is listed")
+            .path;
         assert!(reported(node, &path).contains(&target.iqn));
         let session = &sessions(node, &target)[0];
         assert_eq!(disks(node, &session.path).len(), 1);
         let identifiers = |object: &str, association: &str| -> Vec<String> {
             let rows = connections(node, object, association);
-            rows.iter().filter_map(|row| row.text("ConnectionIdentifier")).map(str::to_owned).collect()
+            rows.iter()
+                .filter_map(|row| row.text("ConnectionIdentifier"))
+                .map(str::to_owned)
+                .collect()
         };
         let of_session = identifiers(&session.path, "MSFT_iSCSISessionToiSCSIConnection");
         let target = known(node, &target).expect("the target is listed").path;
-        assert_eq!((of_session.len(), identifiers(&target, "MSFT_iSCSITargetToiSCSIConnection")), (1, of_session));
+        assert_eq!(
+            (
+                of_session.len(),
+                identifiers(&target, "MSFT_iSCSITargetToiSCSIConnection")
+            ),
+            (1, of_session)
+        );
     }),
     Fact::new("ISCSI-15", |node| {
         let target = target(node, TargetKind::Open);
         add_portal(node, &target);
-        let is_connected = || known(node, &target).expect("the target is listed").bool("IsConnected");
+        let is_connected = || {
+            known(node, &target)
+                .expect("the target is listed")
+                .bool("IsConnected")
+        };
         assert_eq!(is_connected(), Some(false));
         assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
         assert_eq!(is_connected(), Some(true));
@@ -143,15 +203,27 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("ISCSI-17", |node| {
         let target = connected_target(node);
-        assert_eq!(iscsi(node, PORTAL, "Remove", &address(&target.portal)), Ok(0));
-        assert_eq!(known(node, &target).expect("the target is listed").bool("IsConnected"), Some(true));
+        assert_eq!(
+            iscsi(node, PORTAL, "Remove", &address(&target.portal)),
+            Ok(0)
+        );
+        assert_eq!(
+            known(node, &target)
+                .expect("the target is listed")
+                .bool("IsConnected"),
+            Some(true)
+        );
     }),
     Fact::new("ISCSI-20", |node| {
         target(node, TargetKind::Open);
         without_service(node, || {
             for class in [PORTAL, TARGET, SESSION] {
                 let found = query_in(node, Namespace::Storage, &format!("SELECT * FROM {class}"));
-                assert_eq!(found.err(), Some(OsError::ISDSC_SERVICE_NOT_RUNNING), "{class}");
+                assert_eq!(
+                    found.err(),
+                    Some(OsError::ISDSC_SERVICE_NOT_RUNNING),
+                    "{class}"
+                );
             }
         });
     }),
@@ -159,8 +231,14 @@ pub(crate) const FACTS: &[Fact] = &[
         let target = connected_target(node);
         let path = known(node, &target).expect("the target is listed").path;
         let connection = connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection").remove(0);
-        assert_eq!(connection.text("TargetAddress"), Some(&*target.portal.address));
-        assert_eq!(connection.u32("TargetPortNumber"), Some(target.portal.port.into()));
+        assert_eq!(
+            connection.text("TargetAddress"),
+            Some(&*target.portal.address)
+        );
+        assert_eq!(
+            connection.u32("TargetPortNumber"),
+            Some(target.portal.port.into())
+        );
     }),
     Fact::new("ISCSI-22", |node| {
         for (kind, name) in [(TargetKind::Open, "NONE"), (TargetKind::Chap, "ONEWAYCHAP")] {
@@ -177,38 +255,63 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("ISCSI-23", |node| {
         let target = connected_target(node);
         let paths = [
-            (portal(node, &target.portal), object_path(PORTAL, "TargetPortalAddress", &target.portal.address)),
-            (known(node, &target), object_path(TARGET, "NodeAddress", &target.iqn)),
+            (
+                portal(node, &target.portal),
+                object_path(PORTAL, "TargetPortalAddress", &target.portal.address),
+            ),
+            (
+                known(node, &target),
+                object_path(TARGET, "NodeAddress", &target.iqn),
+            ),
         ];
         for (row, path) in paths {
             assert_eq!(row.map(|row| row.path), Some(path));
         }
         let session = sessions(node, &target).remove(0);
         let identifier = session.text("SessionIdentifier").expect("an identifier");
-        assert_eq!(session.path, object_path(SESSION, "SessionIdentifier", identifier));
+        assert_eq!(
+            session.path,
+            object_path(SESSION, "SessionIdentifier", identifier)
+        );
     }),
     Fact::new("ISCSI-26", |node| {
         let target = target(node, TargetKind::Open);
         add_portal(node, &target);
-        let returned =
-            invoke(node, Namespace::Storage, TARGET, "Connect", &login(&target)).expect("the login succeeds");
-        let Some(Value::Object(created)) = returned.out.get("CreatediSCSISession") else { panic!("{returned:?}") };
+        let returned = invoke(node, Namespace::Storage, TARGET, "Connect", &login(&target))
+            .expect("the login succeeds");
+        let Some(Value::Object(created)) = returned.out.get("CreatediSCSISession") else {
+            panic!("{returned:?}")
+        };
         let identifier = created.text("SessionIdentifier").expect("an identifier");
         let path = object_path(SESSION, "SessionIdentifier", identifier);
-        assert_eq!(numbers(&related(node, &path, "MSFT_iSCSISessionToDisk", "MSFT_Disk")), disks(node, &path));
+        assert_eq!(
+            numbers(&related(
+                node,
+                &path,
+                "MSFT_iSCSISessionToDisk",
+                "MSFT_Disk"
+            )),
+            disks(node, &path)
+        );
     }),
     Fact::new("ISCSI-27", |node| {
         let target = target(node, TargetKind::Open);
         let path = object_path(PORTAL, "TargetPortalAddress", &target.portal.address);
         assert_eq!(reported(node, &path), [""; 0]);
         let path = object_path(TARGET, "NodeAddress", &target.iqn);
-        assert_eq!(connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection"), []);
+        assert_eq!(
+            connections(node, &path, "MSFT_iSCSITargetToiSCSIConnection"),
+            []
+        );
     }),
 ];
 
 fn a_second_login_is_refused(node: &dyn TestNode) {
     let target = connected_target(node);
-    assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
+    assert_eq!(
+        iscsi(node, TARGET, "Connect", &login(&target)),
+        Err(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN)
+    );
     assert_eq!(sessions(node, &target).len(), 1);
 }
 
@@ -219,18 +322,27 @@ fn secret(text: &str) -> Value {
 /// Returns the numbers of the disks of a session.
 fn disks(node: &dyn TestNode, session: &str) -> Vec<u32> {
     let connections = connections(node, session, "MSFT_iSCSISessionToiSCSIConnection");
-    let found = connections.iter().flat_map(|row| related(node, &row.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk"));
+    let found = connections
+        .iter()
+        .flat_map(|row| related(node, &row.path, "MSFT_iSCSIConnectionToDisk", "MSFT_Disk"));
     numbers(&found.collect::<Vec<_>>())
 }
 
 fn numbers(disks: &[Instance]) -> Vec<u32> {
-    disks.iter().map(|disk| disk.u32("Number").expect("a number")).collect()
+    disks
+        .iter()
+        .map(|disk| disk.u32("Number").expect("a number"))
+        .collect()
 }
 
 /// Returns the names of the targets of a portal.
 fn reported(node: &dyn TestNode, portal: &str) -> Vec<String> {
     let targets = related(node, portal, "MSFT_iSCSITargetToiSCSITargetPortal", TARGET);
-    targets.iter().filter_map(|row| row.text("NodeAddress")).map(str::to_owned).collect()
+    targets
+        .iter()
+        .filter_map(|row| row.text("NodeAddress"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the connections of a session or target.
@@ -240,16 +352,36 @@ fn connections(node: &dyn TestNode, object: &str, association: &str) -> Vec<Inst
 
 fn related(node: &dyn TestNode, object: &str, association: &str, class: &str) -> Vec<Instance> {
     let classes = format!("AssocClass = {association} ResultClass = {class}");
-    select(node, Namespace::Storage, &format!("ASSOCIATORS OF {{{object}}} WHERE {classes}"))
+    select(
+        node,
+        Namespace::Storage,
+        &format!("ASSOCIATORS OF {{{object}}} WHERE {classes}"),
+    )
 }
 
 /// Runs a check while the service of the initiator is stopped.
 fn without_service(node: &dyn TestNode, check: impl FnOnce()) {
     let name = U16String::from_str("MSiSCSI");
-    let service = |access| node.os().open_service(&name, access).expect("the service opens");
-    service(ServiceAccess::Stop).stop().expect("the service stops");
-    super::service::wait_for(node, &*service(ServiceAccess::Query), super::service::STOPPED);
+    let service = |access| {
+        node.os()
+            .open_service(&name, access)
+            .expect("the service opens")
+    };
+    service(ServiceAccess::Stop)
+        .stop()
+        .expect("the service stops");
+    super::service::wait_for(
+        node,
+        &*service(ServiceAccess::Query),
+        super::service::STOPPED,
+    );
     check();
-    service(ServiceAccess::Start).start().expect("the service starts");
-    super::service::wait_for(node, &*service(ServiceAccess::Query), super::service::RUNNING);
+    service(ServiceAccess::Start)
+        .start()
+        .expect("the service starts");
+    super::service::wait_for(
+        node,
+        &*service(ServiceAccess::Query),
+        super::service::RUNNING,
+    );
 }

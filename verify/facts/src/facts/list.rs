@@ -33,7 +33,11 @@ pub(crate) const FACTS: &[Fact] = &[
         let (found, end) = entries(&buffer);
         assert_eq!(found, [".", ".."]);
         // Padding may follow the last entry.
-        assert!(buffer[end.next_multiple_of(8)..].iter().all(|byte| *byte == FILLER));
+        assert!(
+            buffer[end.next_multiple_of(8)..]
+                .iter()
+                .all(|byte| *byte == FILLER)
+        );
         let (_, buffer) = list(&*handle, false, 4096);
         assert_eq!(entries(&buffer).0, ["Aaaaaaaa", "bbbbbbbb", "cccccccc"]);
     }),
@@ -50,11 +54,21 @@ pub(crate) const FACTS: &[Fact] = &[
         let handle = directory.handle();
         assert_eq!(list(&*handle, true, 4096).0, Ok(()));
         assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES));
-        assert_eq!(list(&*handle, false, 4096).0, Err(OsError::NO_MORE_FILES), "it stays so");
-        let root = node.volume(VolumeKind::Fat32).open_root(node.os(), Access::READ_DATA).expect("the root opens");
+        assert_eq!(
+            list(&*handle, false, 4096).0,
+            Err(OsError::NO_MORE_FILES),
+            "it stays so"
+        );
+        let root = node
+            .volume(VolumeKind::Fat32)
+            .open_root(node.os(), Access::READ_DATA)
+            .expect("the root opens");
         // Windows may have made its own directory in the root.
         let found = names(&*root);
-        assert!(found.is_empty() || found == ["System Volume Information"], "{found:?}");
+        assert!(
+            found.is_empty() || found == ["System Volume Information"],
+            "{found:?}"
+        );
         assert_eq!(list(&*root, false, 4096).0, Err(OsError::NO_MORE_FILES));
     }),
     Fact::new("LIST-08", |node| {
@@ -62,7 +76,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let handle = directory.handle();
         assert_eq!(names(&*handle).len(), 5);
         directory.write("added", b"content");
-        assert_eq!(names(&*handle), [".", "..", "Aaaaaaaa", "added", "bbbbbbbb", "cccccccc"]);
+        assert_eq!(
+            names(&*handle),
+            [".", "..", "Aaaaaaaa", "added", "bbbbbbbb", "cccccccc"]
+        );
     }),
     Fact::new("LIST-09", |node| {
         let directory = node.directory();
@@ -74,13 +91,19 @@ pub(crate) const FACTS: &[Fact] = &[
             expected.push(name);
         }
         for length in [130, 300, 1000, 64 * 1024] {
-            assert_eq!(names_through(&*directory.handle(), length), expected, "{length}");
+            assert_eq!(
+                names_through(&*directory.handle(), length),
+                expected,
+                "{length}"
+            );
         }
     }),
     Fact::new("LIST-10", |node| {
         let directory = node.directory();
         let access = Access::READ_ATTRIBUTES | Access::WRITE_ATTRIBUTES | Access::DELETE;
-        let handle = directory.existing("", access, Options::DIRECTORY).expect("the directory opens");
+        let handle = directory
+            .existing("", access, Options::DIRECTORY)
+            .expect("the directory opens");
         assert_eq!(list(&*handle, true, 4096).0, Err(OsError::ACCESS_DENIED));
     }),
     Fact::new("LIST-13", |node| {
@@ -96,7 +119,9 @@ pub(crate) const FACTS: &[Fact] = &[
             if name.starts_with('.') {
                 continue;
             }
-            let opened = directory.existing(name, Access::READ_ATTRIBUTES, Options::empty()).expect("the entry opens");
+            let opened = directory
+                .existing(name, Access::READ_ATTRIBUTES, Options::empty())
+                .expect("the entry opens");
             let basic: FileBasicInfo = query(&*opened, FileInfo::Basic).expect("the information");
             assert_eq!(entry.attributes, basic.attributes, "{name}");
         }
@@ -107,9 +132,16 @@ pub(crate) const FACTS: &[Fact] = &[
         let (listed, buffer) = list(&*handle, true, 3 * SMALLEST + 16);
         assert_eq!(
             (listed, entries(&buffer).0),
-            (Ok(()), vec![".".to_owned(), "..".to_owned(), "Aaaaaaaa".to_owned()])
+            (
+                Ok(()),
+                vec![".".to_owned(), "..".to_owned(), "Aaaaaaaa".to_owned()]
+            )
         );
-        drop(directory.existing("Aaaaaaaa", Access::DELETE, Options::DELETE_ON_CLOSE).expect("the file opens"));
+        drop(
+            directory
+                .existing("Aaaaaaaa", Access::DELETE, Options::DELETE_ON_CLOSE)
+                .expect("the file opens"),
+        );
         let (_, buffer) = list(&*handle, false, 4096);
         assert_eq!(entries(&buffer).0, ["bbbbbbbb", "cccccccc"]);
     }),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use os::{
-    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, OsResult, Returned, Secret, Time,
-    U16String, Value,
+    Access, CallStatus, Instance, MethodCall, Namespace, NtPath, Open, Options, OsResult, Returned,
+    Secret, Time, U16String, Value,
 };
 
 use crate::network::{TargetKind, TestPortal, TestServer, TestTarget, TestUser};
@@ -26,7 +26,11 @@ pub(crate) fn text(text: &str) -> Value {
 }
 
 /// Runs a query.
-pub(crate) fn query_in(node: &dyn TestNode, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
+pub(crate) fn query_in(
+    node: &dyn TestNode,
+    namespace: Namespace,
+    wql: &str,
+) -> OsResult<Vec<Instance>> {
     node.os().wmi().query(namespace, wql, deadline(node))
 }
 
@@ -43,7 +47,10 @@ pub(crate) fn invoke(
     method: &str,
     arguments: &[(&str, Value)],
 ) -> OsResult<Returned> {
-    match node.os().wmi().call(&MethodCall::new(namespace, path, method, arguments), deadline(node))? {
+    match node.os().wmi().call(
+        &MethodCall::new(namespace, path, method, arguments),
+        deadline(node),
+    )? {
         CallStatus::Done(returned) => Ok(returned),
         CallStatus::StillRunning(_) => panic!("{method} takes more than two minutes"),
     }
@@ -51,7 +58,10 @@ pub(crate) fn invoke(
 
 /// Returns the path of the object whose only key has this value.
 pub(crate) fn object_path(class: &str, key: &str, value: &str) -> String {
-    format!("{class}.{key}=\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+    format!(
+        "{class}.{key}=\"{}\"",
+        value.replace('\\', r"\\").replace('"', "\\\"")
+    )
 }
 
 /// Quotes a text for WQL.
@@ -81,19 +91,34 @@ pub(crate) fn mapped_server(node: &dyn TestNode) -> TestServer {
 pub(crate) fn mappings(node: &dyn TestNode, server: &TestServer) -> Vec<Instance> {
     let prefix = format!(r"\\{}\", server.host).to_lowercase();
     let mut rows = select(node, Namespace::Smb, &format!("SELECT * FROM {MAPPING}"));
-    rows.retain(|row| row.text("RemotePath").is_some_and(|remote| remote.to_lowercase().starts_with(&prefix)));
+    rows.retain(|row| {
+        row.text("RemotePath")
+            .is_some_and(|remote| remote.to_lowercase().starts_with(&prefix))
+    });
     rows
 }
 
 /// Returns the remote paths that are mapped on a server.
 pub(crate) fn mapped(node: &dyn TestNode, server: &TestServer) -> Vec<String> {
     let rows = mappings(node, server);
-    rows.iter().map(|row| row.text("RemotePath").expect("a remote path").to_lowercase()).collect()
+    rows.iter()
+        .map(|row| {
+            row.text("RemotePath")
+                .expect("a remote path")
+                .to_lowercase()
+        })
+        .collect()
 }
 
 /// Removes a mapping.
 pub(crate) fn unmap(node: &dyn TestNode, row: &Instance) {
-    let removed = invoke(node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(true))]);
+    let removed = invoke(
+        node,
+        Namespace::Smb,
+        &row.path,
+        "Remove",
+        &[("Force", Value::Bool(true))],
+    );
     assert_eq!(removed.expect("the mapping is removed").code, 0);
 }
 
@@ -103,7 +128,12 @@ pub(crate) fn credential(user: &TestUser, password: &str) -> Value {
 }
 
 /// Maps a remote path with these credentials and options. Returns the return value.
-pub(crate) fn create(node: &dyn TestNode, remote: &str, credential: Value, options: &[(&str, Value)]) -> OsResult<u32> {
+pub(crate) fn create(
+    node: &dyn TestNode,
+    remote: &str,
+    credential: Value,
+    options: &[(&str, Value)],
+) -> OsResult<u32> {
     let mut arguments = vec![("RemotePath", text(remote)), ("Credential", credential)];
     arguments.extend_from_slice(options);
     invoke(node, Namespace::Smb, MAPPING, "Create", &arguments).map(|returned| returned.code)
@@ -117,7 +147,10 @@ pub(crate) fn map(node: &dyn TestNode, remote: &str, user: &TestUser) -> OsResul
 /// Opens a directory on a server for listing.
 pub(crate) fn read(node: &dyn TestNode, remote: &str) -> OsResult<()> {
     let path = NtPath::from_win32(&U16String::from_str(&format!(r"{remote}\")));
-    let how = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, Options::DIRECTORY);
+    let how = Open::existing(
+        Access::READ_DATA | Access::READ_ATTRIBUTES,
+        Options::DIRECTORY,
+    );
     node.os().open(&path, &how).map(drop)
 }
 
@@ -139,20 +172,36 @@ pub(crate) fn target(node: &dyn TestNode, kind: TargetKind) -> TestTarget {
 }
 
 /// Calls a method of the initiator. Returns the return value.
-pub(crate) fn iscsi(node: &dyn TestNode, path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<u32> {
+pub(crate) fn iscsi(
+    node: &dyn TestNode,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> OsResult<u32> {
     invoke(node, Namespace::Storage, path, method, arguments).map(|returned| returned.code)
 }
 
 /// Returns the arguments that name a portal.
 pub(crate) fn address(portal: &TestPortal) -> Vec<(&'static str, Value)> {
-    vec![("TargetPortalAddress", text(&portal.address)), ("TargetPortalPortNumber", Value::U32(portal.port.into()))]
+    vec![
+        ("TargetPortalAddress", text(&portal.address)),
+        ("TargetPortalPortNumber", Value::U32(portal.port.into())),
+    ]
 }
 
 /// Returns the row of a portal, if the initiator knows it.
 pub(crate) fn portal(node: &dyn TestNode, portal: &TestPortal) -> Option<Instance> {
     let address = quoted(&portal.address);
-    let condition = format!("TargetPortalAddress = {address} AND TargetPortalPortNumber = {}", portal.port);
-    select(node, Namespace::Storage, &format!("SELECT * FROM {PORTAL} WHERE {condition}")).pop()
+    let condition = format!(
+        "TargetPortalAddress = {address} AND TargetPortalPortNumber = {}",
+        portal.port
+    );
+    select(
+        node,
+        Namespace::Storage,
+        &format!("SELECT * FROM {PORTAL} WHERE {condition}"),
+    )
+    .pop()
 }
 
 /// Adds the portal of a target, which discovers it.
@@ -186,18 +235,36 @@ pub(crate) fn connected_target(node: &dyn TestNode) -> TestTarget {
 /// Returns the sessions with a target.
 pub(crate) fn sessions(node: &dyn TestNode, target: &TestTarget) -> Vec<Instance> {
     let condition = format!("TargetNodeAddress = {}", quoted(&target.iqn));
-    select(node, Namespace::Storage, &format!("SELECT * FROM {SESSION} WHERE {condition}"))
+    select(
+        node,
+        Namespace::Storage,
+        &format!("SELECT * FROM {SESSION} WHERE {condition}"),
+    )
 }
 
 /// Returns the row of a target.
 pub(crate) fn known(node: &dyn TestNode, target: &TestTarget) -> Option<Instance> {
     let condition = format!("NodeAddress = {}", quoted(&target.iqn));
-    select(node, Namespace::Storage, &format!("SELECT * FROM {TARGET} WHERE {condition}")).pop()
+    select(
+        node,
+        Namespace::Storage,
+        &format!("SELECT * FROM {TARGET} WHERE {condition}"),
+    )
+    .pop()
 }
 
 /// Ends a session with a target.
-pub(crate) fn log_out(node: &dyn TestNode, target: &TestTarget, session: &Instance) -> OsResult<u32> {
+pub(crate) fn log_out(
+    node: &dyn TestNode,
+    target: &TestTarget,
+    session: &Instance,
+) -> OsResult<u32> {
     let row = known(node, target).expect("the target is listed");
     let session = session.text("SessionIdentifier").expect("an identifier");
-    iscsi(node, &row.path, "Disconnect", &[("SessionIdentifier", text(session))])
+    iscsi(
+        node,
+        &row.path,
+        "Disconnect",
+        &[("SessionIdentifier", text(session))],
+    )
 }

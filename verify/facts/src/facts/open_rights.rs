@@ -17,7 +17,9 @@ pub(crate) const FACTS: &[Fact] = &[
         write_read_only(&directory);
         let written = directory.existing("file", Access::GENERIC_WRITE, Options::empty());
         assert_eq!(written.err(), Some(OsError::ACCESS_DENIED));
-        directory.existing("file", Access::DELETE, Options::empty()).expect("the file opens for deletion");
+        directory
+            .existing("file", Access::DELETE, Options::empty())
+            .expect("the file opens for deletion");
     }),
     Fact::new("FILE-OPEN-24", |node| {
         let directory = node.directory_with_file();
@@ -34,7 +36,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));
         let how = Open::existing(Access::DELETE, Options::REPARSE_POINT);
-        let file = directory.handle().open_child(&U16String::from_str("file"), &how).expect("the file opens");
+        let file = directory
+            .handle()
+            .open_child(&U16String::from_str("file"), &how)
+            .expect("the file opens");
         delete(&*file).expect("the file is deleted");
         drop(file);
         assert!(!directory.has("file"));
@@ -43,7 +48,9 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         write_read_only(&directory);
         let access = Access::DELETE | Access::WRITE_ATTRIBUTES;
-        let file = directory.existing("file", access, Options::empty()).expect("the file opens");
+        let file = directory
+            .existing("file", access, Options::empty())
+            .expect("the file opens");
         assert_eq!(delete(&*file), Err(OsError::ACCESS_DENIED));
         set_attributes(&*file, FILE_ATTRIBUTE_NORMAL).expect("the attribute is cleared");
         delete(&*file).expect("the file is deleted");
@@ -53,7 +60,9 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-35", |node| {
         let directory = node.directory();
         directory.mkdir("target");
-        let link = directory.open("link", &Open::new_directory(Access::WRITE_ATTRIBUTES)).expect("the name is free");
+        let link = directory
+            .open("link", &Open::new_directory(Access::WRITE_ATTRIBUTES))
+            .expect("the name is free");
         set_junction(&*link, &directory.nt("target")).expect("the link is set");
         drop(link);
         let options = Options::REPARSE_POINT | Options::NON_DIRECTORY;
@@ -63,10 +72,17 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-38", |node| {
         let directory = node.directory_with_file();
         node.revoke_all_rights(&directory.win32("file"));
-        let file = directory.existing("file", Access::READ_ATTRIBUTES, Options::empty()).expect("the file opens");
+        let file = directory
+            .existing("file", Access::READ_ATTRIBUTES, Options::empty())
+            .expect("the file opens");
         assert_eq!(basic(&*file).attributes, FILE_ATTRIBUTE_ARCHIVE);
-        for access in [Access::READ_DATA, Access::WRITE_DATA, Access::WRITE_ATTRIBUTES] {
-            let opened = directory.existing("file", access | Access::READ_ATTRIBUTES, Options::empty());
+        for access in [
+            Access::READ_DATA,
+            Access::WRITE_DATA,
+            Access::WRITE_ATTRIBUTES,
+        ] {
+            let opened =
+                directory.existing("file", access | Access::READ_ATTRIBUTES, Options::empty());
             assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED), "{access:?}");
         }
     }),
@@ -77,13 +93,17 @@ pub(crate) const FACTS: &[Fact] = &[
         node.revoke_all_rights(&directory.win32("closed"));
         let created = directory.open(r"closed\new", &Open::new_directory(Access::READ_ATTRIBUTES));
         assert_eq!(created.err(), Some(OsError::ACCESS_DENIED));
-        directory.existing(r"closed\inner", Access::READ_ATTRIBUTES, Options::empty()).expect("the directory opens");
+        directory
+            .existing(r"closed\inner", Access::READ_ATTRIBUTES, Options::empty())
+            .expect("the directory opens");
     }),
 ];
 
 /// Creates the read-only file `file`.
 fn write_read_only(directory: &Directory<'_>) {
     directory.write("file", b"content");
-    let file = directory.existing("file", Access::WRITE_ATTRIBUTES, Options::empty()).expect("the file opens");
+    let file = directory
+        .existing("file", Access::WRITE_ATTRIBUTES, Options::empty())
+        .expect("the file opens");
     set_attributes(&*file, FILE_ATTRIBUTE_READONLY).expect("the attribute is set");
 }

@@ -21,8 +21,14 @@ pub(crate) fn one(node: &dyn TestNode, wql: &str) -> Instance {
 }
 
 /// Calls a method of the provider and returns its return value and its output.
-pub(crate) fn call(node: &dyn TestNode, path: &str, method: &str, arguments: &[(&str, Value)]) -> (u32, Instance) {
-    let returned = invoke(node, Namespace::Storage, path, method, arguments).expect("the method is called");
+pub(crate) fn call(
+    node: &dyn TestNode,
+    path: &str,
+    method: &str,
+    arguments: &[(&str, Value)],
+) -> (u32, Instance) {
+    let returned =
+        invoke(node, Namespace::Storage, path, method, arguments).expect("the method is called");
     (returned.code, returned.out)
 }
 
@@ -37,17 +43,35 @@ pub(crate) fn settle(node: &dyn TestNode) {
 /// means another disk.
 pub(crate) fn disk(node: &dyn TestNode, disk: TestDisk) -> Instance {
     settle(node);
-    let found = one(node, &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number));
+    let found = one(
+        node,
+        &format!("SELECT * FROM MSFT_Disk WHERE Number = {}", disk.number),
+    );
     let path = NtPath::from_win32(&U16String::from_str(found.text("Path").expect("a path")));
-    let device = node.os().open(&path, &Open::existing(Access::GENERIC_READ, Options::empty()));
-    assert!(node.is_own(&*device.expect("the path opens")), "the disk for tests has gone");
+    let device = node.os().open(
+        &path,
+        &Open::existing(Access::GENERIC_READ, Options::empty()),
+    );
+    assert!(
+        node.is_own(&*device.expect("the path opens")),
+        "the disk for tests has gone"
+    );
     found
 }
 
 /// Returns the path of a disk that is initialized here with a GPT.
 pub(crate) fn initialized(node: &dyn TestNode, raw: TestDisk) -> String {
     let path = disk(node, raw).path;
-    assert_eq!(call(node, &path, "Initialize", &[("PartitionStyle", Value::U32(2))]).0, 0);
+    assert_eq!(
+        call(
+            node,
+            &path,
+            "Initialize",
+            &[("PartitionStyle", Value::U32(2))]
+        )
+        .0,
+        0
+    );
     path
 }
 
@@ -61,16 +85,30 @@ pub(crate) fn partition(node: &dyn TestNode, disk: &str, offset: u64, size: u64)
 
 /// Returns the path of the partition that `CreatePartition` returned.
 pub(crate) fn created(out: &Instance) -> String {
-    let Some(Value::Object(partition)) = out.get("CreatedPartition") else { panic!("no created partition: {out:?}") };
-    object_path("MSFT_Partition", "ObjectId", partition.text("ObjectId").expect("an identifier"))
+    let Some(Value::Object(partition)) = out.get("CreatedPartition") else {
+        panic!("no created partition: {out:?}")
+    };
+    object_path(
+        "MSFT_Partition",
+        "ObjectId",
+        partition.text("ObjectId").expect("an identifier"),
+    )
 }
 
 /// Returns the provider's instance of the partition that begins nearest to `offset` on a disk.
 pub(crate) fn partition_near(node: &dyn TestNode, disk: TestDisk, offset: u64) -> Instance {
     self::disk(node, disk);
-    let wql = format!("SELECT * FROM MSFT_Partition WHERE DiskNumber = {}", disk.number);
+    let wql = format!(
+        "SELECT * FROM MSFT_Partition WHERE DiskNumber = {}",
+        disk.number
+    );
     let found = select(node, Namespace::Storage, &wql);
-    let distance = |partition: &Instance| partition.u64("Offset").expect("the offset").abs_diff(offset);
+    let distance = |partition: &Instance| {
+        partition
+            .u64("Offset")
+            .expect("the offset")
+            .abs_diff(offset)
+    };
     found.into_iter().min_by_key(distance).expect("a partition")
 }
 
@@ -82,13 +120,22 @@ pub(crate) fn volume(node: &dyn TestNode, volume: TestVolume) -> Instance {
 
 /// Returns the query for a volume.
 pub(crate) fn volume_query(volume: TestVolume) -> String {
-    format!("SELECT * FROM MSFT_Volume WHERE Path = {}", quoted(&volume.guid_path().to_string_lossy()))
+    format!(
+        "SELECT * FROM MSFT_Volume WHERE Path = {}",
+        quoted(&volume.guid_path().to_string_lossy())
+    )
 }
 
 /// Returns the provider's instance of the partition that a volume for tests is on: the last one of
 /// its disk.
 pub(crate) fn partition_of(node: &dyn TestNode, volume: TestVolume) -> Instance {
-    partition_near(node, TestDisk { number: volume.disk }, u64::MAX)
+    partition_near(
+        node,
+        TestDisk {
+            number: volume.disk,
+        },
+        u64::MAX,
+    )
 }
 
 /// Returns a 64-bit integer as an argument, which is text.

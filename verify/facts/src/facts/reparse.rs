@@ -1,8 +1,8 @@
 //! Reparse points: their data, and the calls on them that checks make.
 
 use os::abi::{
-    ControlCode, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead,
-    SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FileAttributeTagInfo, MountPointReparse, REPARSE_TAG_MOUNT_POINT,
+    REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
 };
 use os::{Access, FileInfo, Handle, Open, Options, OsError, OsResult, PathForm};
 use zerocopy::IntoBytes;
@@ -26,7 +26,16 @@ fn length(bytes: &[u8]) -> u16 {
 
 /// Returns a reparse point with this tag and data.
 pub(super) fn tagged(tag: u32, data: &[u8]) -> Vec<u8> {
-    [ReparseHead { tag, data_length: length(data), reserved: 0 }.as_bytes(), data].concat()
+    [
+        ReparseHead {
+            tag,
+            data_length: length(data),
+            reserved: 0,
+        }
+        .as_bytes(),
+        data,
+    ]
+    .concat()
 }
 
 /// Returns a symbolic link with these names in this order.
@@ -39,7 +48,10 @@ pub(super) fn symlink(substitute: &str, print: &str, flags: u32) -> Vec<u8> {
         print_length: length(&print),
         flags,
     };
-    tagged(REPARSE_TAG_SYMLINK, &[link.as_bytes(), &substitute, &print].concat())
+    tagged(
+        REPARSE_TAG_SYMLINK,
+        &[link.as_bytes(), &substitute, &print].concat(),
+    )
 }
 
 /// Returns a symbolic link to a path relative to its directory.
@@ -61,12 +73,17 @@ pub(super) fn mount_point(substitute: &str, print: &str) -> Vec<u8> {
         print_offset: length(&substitute) + 2,
         print_length: length(&print),
     };
-    tagged(REPARSE_TAG_MOUNT_POINT, &[mount.as_bytes(), &substitute, &[0; 2], &print, &[0; 2]].concat())
+    tagged(
+        REPARSE_TAG_MOUNT_POINT,
+        &[mount.as_bytes(), &substitute, &[0; 2], &print, &[0; 2]].concat(),
+    )
 }
 
 /// Sets a reparse point.
 pub(super) fn set(handle: &dyn Handle, data: &[u8]) -> OsResult<()> {
-    handle.control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut []).map(drop)
+    handle
+        .control(ControlCode::FSCTL_SET_REPARSE_POINT, data, &mut [])
+        .map(drop)
 }
 
 /// Reads the reparse point of a file.
@@ -84,7 +101,10 @@ pub(super) fn attributes(handle: &dyn Handle) -> FileAttributeTagInfo {
 
 /// Returns the Win32 path of an open file.
 pub(super) fn final_path(handle: &dyn Handle) -> String {
-    handle.final_path(PathForm::Dos).expect("the path").to_string_lossy()
+    handle
+        .final_path(PathForm::Dos)
+        .expect("the path")
+        .to_string_lossy()
 }
 
 impl Directory<'_> {
@@ -95,7 +115,8 @@ impl Directory<'_> {
 
     /// Opens the entry `name` itself, without following it.
     pub(super) fn itself(&self, name: &str, access: Access) -> Box<dyn Handle> {
-        self.existing(name, access, Options::REPARSE_POINT).expect("the entry opens")
+        self.existing(name, access, Options::REPARSE_POINT)
+            .expect("the entry opens")
     }
 
     /// Opens what `name` leads to.
@@ -138,8 +159,14 @@ impl Directory<'_> {
     /// Checks that the entry `name` leads to the same object as the entry `target` itself.
     #[track_caller]
     pub(super) fn assert_leads(&self, name: &str, target: &str) {
-        let found = self.followed(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(id(&*found), id(&*self.itself(target, Access::READ_ATTRIBUTES)), "{name}");
+        let found = self
+            .followed(name)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(
+            id(&*found),
+            id(&*self.itself(target, Access::READ_ATTRIBUTES)),
+            "{name}"
+        );
     }
 
     /// Checks that opening the entry `name` fails with `code`.

@@ -1,11 +1,15 @@
 //! Reparse points, following: `REP-WALK`.
 
-use os::abi::{FILE_ATTRIBUTE_REPARSE_POINT, FileIdBothDirInfo, REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE};
+use os::abi::{
+    FILE_ATTRIBUTE_REPARSE_POINT, FileIdBothDirInfo, REPARSE_TAG_SYMLINK, SYMLINK_RELATIVE,
+};
 use os::{Access, Open, Options, OsError, U16String};
 use zerocopy::FromBytes;
 
 use super::calls::{basic, delete, id, set_attributes};
-use super::reparse::{UNHANDLED_TAG, absolute, attributes, final_path, mount_point, relative, set, symlink, tagged};
+use super::reparse::{
+    UNHANDLED_TAG, absolute, attributes, final_path, mount_point, relative, set, symlink, tagged,
+};
 use crate::fact::Fact;
 use crate::node::Directory;
 
@@ -20,10 +24,19 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(attributes(&*itself).reparse_tag, REPARSE_TAG_SYMLINK);
         assert_eq!(id(&*itself), id(&*directory.itself(r"real\link", READ)));
         directory.assert_leads(r"junction\link", r"real\target");
-        let real = directory.existing("real", Access::READ_DATA, Options::DIRECTORY).expect("the directory opens");
-        for (options, leads) in [(Options::REPARSE_POINT, r"real\link"), (Options::empty(), r"real\target")] {
-            let opened = real.open_child(&U16String::from_str("link"), &Open::existing(READ, options));
-            assert_eq!(id(&*opened.expect("the link opens")), id(&*directory.itself(leads, READ)));
+        let real = directory
+            .existing("real", Access::READ_DATA, Options::DIRECTORY)
+            .expect("the directory opens");
+        for (options, leads) in [
+            (Options::REPARSE_POINT, r"real\link"),
+            (Options::empty(), r"real\target"),
+        ] {
+            let opened =
+                real.open_child(&U16String::from_str("link"), &Open::existing(READ, options));
+            assert_eq!(
+                id(&*opened.expect("the link opens")),
+                id(&*directory.itself(leads, READ))
+            );
         }
     }),
     Fact::new("REP-WALK-02", |node| {
@@ -37,8 +50,14 @@ pub(crate) const FACTS: &[Fact] = &[
             directory.mkdir(name);
         }
         for number in 1..=64 {
-            directory.link(&format!("r{number}"), &relative(&format!("r{}", number - 1)));
-            directory.junction(&format!("a{number}"), &directory.nt_text(&format!("a{}", number - 1)));
+            directory.link(
+                &format!("r{number}"),
+                &relative(&format!("r{}", number - 1)),
+            );
+            directory.junction(
+                &format!("a{number}"),
+                &directory.nt_text(&format!("a{}", number - 1)),
+            );
         }
         directory.assert_leads("r63", "r0");
         directory.assert_leads("a31", "a0");
@@ -90,7 +109,10 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("REP-WALK-09", |node| {
         let directory = node.directory();
         let depth = directory.win32("link").matches('\\').count();
-        directory.link("link", &relative(&format!("{}Windows", r"..\".repeat(depth))));
+        directory.link(
+            "link",
+            &relative(&format!("{}Windows", r"..\".repeat(depth))),
+        );
         directory.assert_fails("link", OsError::INVALID_REPARSE_DATA);
     }),
     Fact::new("REP-WALK-10", |node| {
@@ -133,14 +155,21 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("REP-WALK-14", |node| {
         let directory = node.directory();
         directory.mkdir("target");
-        directory.link("link", &symlink(&directory.nt_text("target"), "target", SYMLINK_RELATIVE));
+        directory.link(
+            "link",
+            &symlink(&directory.nt_text("target"), "target", SYMLINK_RELATIVE),
+        );
         directory.assert_fails("link", OsError::INVALID_NAME);
     }),
     Fact::new("REP-WALK-15", |node| {
         let directory = node.directory();
         directory.mkdir("target");
         let win32 = directory.win32("target");
-        for (name, target) in [("prefix", format!(r"\\?\{win32}")), ("drive", win32), ("dot", r".\target".to_owned())] {
+        for (name, target) in [
+            ("prefix", format!(r"\\?\{win32}")),
+            ("drive", win32),
+            ("dot", r".\target".to_owned()),
+        ] {
             directory.link(name, &absolute(&target));
             directory.assert_fails(name, OsError::INVALID_NAME);
         }
@@ -164,12 +193,17 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("REP-WALK-18", |node| {
         let directory = node.directory();
-        let codes = [OsError::CANT_RESOLVE_FILENAME, OsError::INVALID_NAME, OsError::FILE_NOT_FOUND];
+        let codes = [
+            OsError::CANT_RESOLVE_FILENAME,
+            OsError::INVALID_NAME,
+            OsError::FILE_NOT_FOUND,
+        ];
         for link in two_links(&directory) {
             let itself = directory.itself(link, Access::READ_DATA | READ);
             for name in ["entry", "missing"] {
                 for options in [Options::empty(), Options::REPARSE_POINT] {
-                    let opened = itself.open_child(&U16String::from_str(name), &Open::existing(READ, options));
+                    let opened = itself
+                        .open_child(&U16String::from_str(name), &Open::existing(READ, options));
                     let code = opened.err().expect("the entry does not open");
                     assert!(codes.contains(&code), "{link}, {name}: {code}");
                 }
@@ -180,9 +214,17 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         for link in two_links(&directory) {
             let itself = directory.itself(link, READ);
-            let open = |options| itself.open_child(&U16String::new(), &Open::existing(READ, options));
-            assert_eq!(open(Options::empty()).err(), Some(OsError::INVALID_REPARSE_DATA), "{link}");
-            assert_eq!(id(&*open(Options::REPARSE_POINT).expect("the link opens")), id(&*itself));
+            let open =
+                |options| itself.open_child(&U16String::new(), &Open::existing(READ, options));
+            assert_eq!(
+                open(Options::empty()).err(),
+                Some(OsError::INVALID_REPARSE_DATA),
+                "{link}"
+            );
+            assert_eq!(
+                id(&*open(Options::REPARSE_POINT).expect("the link opens")),
+                id(&*itself)
+            );
         }
     }),
     Fact::new("REP-WALK-20", |node| {
@@ -193,9 +235,11 @@ pub(crate) const FACTS: &[Fact] = &[
             itself.list(true, &mut buffer).expect("the link is listed");
             let (first, _) = FileIdBothDirInfo::read_from_prefix(&buffer).expect("an entry");
             let offset = first.next_entry_offset as usize;
-            let (second, _) = FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
-            let name =
-                |offset: usize, length: u32| &buffer[offset + FileIdBothDirInfo::NAME_OFFSET..][..length as usize];
+            let (second, _) =
+                FileIdBothDirInfo::read_from_prefix(&buffer[offset..]).expect("an entry");
+            let name = |offset: usize, length: u32| {
+                &buffer[offset + FileIdBothDirInfo::NAME_OFFSET..][..length as usize]
+            };
             assert_eq!(name(0, first.file_name_length), b".\0");
             assert_eq!(name(offset, second.file_name_length), b".\0.\0");
             assert_eq!(second.next_entry_offset, 0);
@@ -206,7 +250,11 @@ pub(crate) const FACTS: &[Fact] = &[
         let directory = node.directory();
         two_links(&directory);
         directory.link(r"target\inner", &relative("entry"));
-        for (path, own) in [("link", "link"), (r"link\inner", r"target\inner"), (r"junction\inner", r"target\inner")] {
+        for (path, own) in [
+            ("link", "link"),
+            (r"link\inner", r"target\inner"),
+            (r"junction\inner", r"target\inner"),
+        ] {
             let found = final_path(&*directory.itself(path, READ));
             assert_eq!(found, format!(r"\\?\{}", directory.win32(own)));
         }
@@ -217,7 +265,9 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.link("first", &relative("target"));
         directory.junction("second", &directory.nt_text("target"));
         let delete = |name: &str, options| {
-            let handle = directory.existing(name, Access::DELETE, options).expect("it opens");
+            let handle = directory
+                .existing(name, Access::DELETE, options)
+                .expect("it opens");
             delete(&*handle).expect("it is deleted");
         };
         let exist = || ["first", "second", "target"].map(|name| directory.has(name));
@@ -231,7 +281,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let target = os::NtPath::from_win32(&U16String::from_str(&share));
         directory.link("link", &symlink(&target.to_string(), &share, 0));
         let found = final_path(&*directory.followed("link").expect("the directory opens"));
-        assert_eq!(found.to_lowercase(), format!(r"\\?\UNC{}", &share[1..]).to_lowercase());
+        assert_eq!(
+            found.to_lowercase(),
+            format!(r"\\?\UNC{}", &share[1..]).to_lowercase()
+        );
     }),
     Fact::new("REP-WALK-24", |node| {
         const HIDDEN: u32 = 0x2;
@@ -240,13 +293,22 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.file_link("link", &relative("target"));
         let link = directory.itself("link", READ | Access::WRITE_ATTRIBUTES);
         set_attributes(&*link, HIDDEN).expect("the attributes are set");
-        assert_eq!(basic(&*link).attributes, HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT);
+        assert_eq!(
+            basic(&*link).attributes,
+            HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT
+        );
         let target = directory.followed("link").expect("the target opens");
-        assert_eq!(basic(&*target).attributes & (HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT), 0);
+        assert_eq!(
+            basic(&*target).attributes & (HIDDEN | FILE_ATTRIBUTE_REPARSE_POINT),
+            0
+        );
     }),
     Fact::new("REP-WALK-25", |node| {
         let directory = node.directory();
-        directory.link("junction", &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"));
+        directory.link(
+            "junction",
+            &mount_point(r"\??\UNC\localhost\share", r"\\localhost\share"),
+        );
         directory.assert_fails("junction", OsError::INVALID_REPARSE_DATA);
     }),
     Fact::new("REP-WALK-27", |node| {
@@ -261,8 +323,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let (directory, share) = (node.directory(), node.share());
         directory.mkdir("target");
         let path = os::NtPath::from_win32(&U16String::from_str(&format!(r"{share}\link")));
-        let created =
-            node.os().open(&path, &Open::new_directory(READ | Access::WRITE_ATTRIBUTES)).expect("the name is free");
+        let created = node
+            .os()
+            .open(&path, &Open::new_directory(READ | Access::WRITE_ATTRIBUTES))
+            .expect("the name is free");
         set(&*created, &absolute(&directory.nt_text("target"))).expect("the link is set");
         drop(created);
         let open = |options| node.os().open(&path, &Open::existing(READ, options));

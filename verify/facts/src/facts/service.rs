@@ -30,8 +30,14 @@ pub(crate) const FACTS: &[Fact] = &[
         stop(node, &[ServiceKind::Plain]);
         start(node, ServiceKind::Plain);
         let refused = |kind| opened(node, kind, ServiceAccess::Start).start();
-        assert_eq!(refused(ServiceKind::Plain), Err(OsError::SERVICE_ALREADY_RUNNING));
-        assert_eq!(refused(ServiceKind::Disabled), Err(OsError::SERVICE_DISABLED));
+        assert_eq!(
+            refused(ServiceKind::Plain),
+            Err(OsError::SERVICE_ALREADY_RUNNING)
+        );
+        assert_eq!(
+            refused(ServiceKind::Disabled),
+            Err(OsError::SERVICE_DISABLED)
+        );
         assert_eq!(refused(ServiceKind::NeedsDisabled), Err(OsError(1068)));
         assert_eq!(refused(ServiceKind::NeedsMissing), Err(OsError(1075)));
         stop(node, &[ServiceKind::Plain]);
@@ -50,7 +56,9 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("SVC-05", |node| {
         stop(node, &[ServiceKind::Slow]);
-        opened(node, ServiceKind::Slow, ServiceAccess::Start).start().expect("the service starts");
+        opened(node, ServiceKind::Slow, ServiceAccess::Start)
+            .start()
+            .expect("the service starts");
         let service = opened(node, ServiceKind::Slow, ServiceAccess::Stop);
         match service.stop() {
             Ok(()) => wait_for(node, &*service, STOPPED),
@@ -64,7 +72,13 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SVC-06", |node| {
         stop(node, &[ServiceKind::Plain]);
         let stopped = opened(node, ServiceKind::Plain, ServiceAccess::Stop).stop();
-        assert_fails(stopped, &[OsError::SERVICE_NOT_ACTIVE, OsError::SERVICE_CANNOT_ACCEPT_CTRL]);
+        assert_fails(
+            stopped,
+            &[
+                OsError::SERVICE_NOT_ACTIVE,
+                OsError::SERVICE_CANNOT_ACCEPT_CTRL,
+            ],
+        );
     }),
     Fact::new("SVC-07", |node| {
         use ServiceKind::{First, Plain, Second, Third};
@@ -82,7 +96,10 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SVC-12", |node| {
         use ServiceKind::{Slow, SlowToo};
         stop(node, &[Slow, SlowToo]);
-        let [first, second] = [opened(node, Slow, ServiceAccess::Start), opened(node, SlowToo, ServiceAccess::Start)];
+        let [first, second] = [
+            opened(node, Slow, ServiceAccess::Start),
+            opened(node, SlowToo, ServiceAccess::Start),
+        ];
         let clock = node.os().clock();
         let before = clock.now();
         for service in [&first, &second] {
@@ -91,17 +108,26 @@ pub(crate) const FACTS: &[Fact] = &[
         wait_for(node, &*second, RUNNING);
         assert_eq!(first.state(), Ok(RUNNING));
         // Each takes two seconds.
-        assert!(clock.now() - before > Duration::from_secs(3), "the services started side by side");
+        assert!(
+            clock.now() - before > Duration::from_secs(3),
+            "the services started side by side"
+        );
         stop(node, &[Slow, SlowToo]);
     }),
     Fact::new("SVC-13", |node| {
-        assert_eq!(open(node, "csi-proxy-no-such-service"), Err(OsError::SERVICE_DOES_NOT_EXIST));
+        assert_eq!(
+            open(node, "csi-proxy-no-such-service"),
+            Err(OsError::SERVICE_DOES_NOT_EXIST)
+        );
     }),
     Fact::new("SVC-16", |node| {
         for name in ["a/b", r"a\b", &"x".repeat(257)] {
             assert_eq!(open(node, name), Err(OsError::INVALID_NAME), "{name}");
         }
-        assert_eq!(open(node, &"x".repeat(256)), Err(OsError::SERVICE_DOES_NOT_EXIST));
+        assert_eq!(
+            open(node, &"x".repeat(256)),
+            Err(OsError::SERVICE_DOES_NOT_EXIST)
+        );
         let name = node.service(ServiceKind::Plain);
         for name in [name.to_uppercase(), name.to_lowercase()] {
             assert_eq!(open(node, &name), Ok(()), "{name}");
@@ -109,7 +135,9 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("SVC-19", |node| {
         for (kind, start_type) in [(ServiceKind::Plain, 3), (ServiceKind::Disabled, 4)] {
-            let config = opened(node, kind, ServiceAccess::Query).config().expect("the configuration");
+            let config = opened(node, kind, ServiceAccess::Query)
+                .config()
+                .expect("the configuration");
             assert_eq!(config.start_type, start_type);
             assert!(!config.display_name.is_empty());
         }
@@ -139,7 +167,9 @@ pub(crate) const FACTS: &[Fact] = &[
 /// Opens a service of this kind.
 fn opened(node: &dyn TestNode, kind: ServiceKind, access: ServiceAccess) -> Box<dyn Service> {
     let name = U16String::from_str(&node.service(kind));
-    node.os().open_service(&name, access).expect("the service opens")
+    node.os()
+        .open_service(&name, access)
+        .expect("the service opens")
 }
 
 /// Waits until a service has a state.
@@ -168,5 +198,7 @@ fn start(node: &dyn TestNode, kind: ServiceKind) {
 
 /// Opens a service by this name.
 fn open(node: &dyn TestNode, name: &str) -> OsResult<()> {
-    node.os().open_service(&U16String::from_str(name), ServiceAccess::Query).map(drop)
+    node.os()
+        .open_service(&U16String::from_str(name), ServiceAccess::Query)
+        .map(drop)
 }

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Secret, U16String, Value};
+use os::{
+    Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Secret, U16String,
+    Value,
+};
 
 use super::network::{
-    MAPPING, create, credential, invoke, map, mapped, mapped_server, mappings, quoted, read, select, server, text,
-    unmap,
+    MAPPING, create, credential, invoke, map, mapped, mapped_server, mappings, quoted, read,
+    select, server, text, unmap,
 };
 use crate::fact::Fact;
 
@@ -15,10 +18,19 @@ pub(crate) const FACTS: &[Fact] = &[
         const NOT_A_PARAMETER: OsError = OsError(0x8004_102f);
         let server = server(node);
         let secret = credential(&server.users[0], &server.users[0].password);
-        let rest = [("Persistent", Value::Bool(false)), ("RequirePrivacy", Value::Bool(false))];
+        let rest = [
+            ("Persistent", Value::Bool(false)),
+            ("RequirePrivacy", Value::Bool(false)),
+        ];
         assert_eq!(create(node, &server.remote(0), secret, &rest), Ok(0));
         let row = mappings(node, &server).remove(0);
-        let refused = invoke(node, Namespace::Smb, &row.path, "Remove", &[("RemotePath", text(&server.remote(0)))]);
+        let refused = invoke(
+            node,
+            Namespace::Smb,
+            &row.path,
+            "Remove",
+            &[("RemotePath", text(&server.remote(0)))],
+        );
         assert_eq!(refused.err(), Some(NOT_A_PARAMETER));
         unmap(node, &row);
     }),
@@ -26,7 +38,12 @@ pub(crate) const FACTS: &[Fact] = &[
         let server = mapped_server(node);
         let row = mappings(node, &server).remove(0);
         assert!(row.properties.contains_key("RemotePath"));
-        assert!(!row.properties.keys().any(|name| name.contains("User") || name.contains("Cred")), "{row:?}");
+        assert!(
+            !row.properties
+                .keys()
+                .any(|name| name.contains("User") || name.contains("Cred")),
+            "{row:?}"
+        );
     }),
     Fact::new("SMB-04", |node| {
         let server = server(node);
@@ -56,10 +73,16 @@ pub(crate) const FACTS: &[Fact] = &[
             assert_eq!(map(node, remote, &server.users[0]), Ok(0));
         }
         let mut rows = mappings(node, &server);
-        rows.retain(|row| row.text("RemotePath").is_some_and(|remote| remote.eq_ignore_ascii_case(&b)));
+        rows.retain(|row| {
+            row.text("RemotePath")
+                .is_some_and(|remote| remote.eq_ignore_ascii_case(&b))
+        });
         unmap(node, &rows.pop().expect("the mapping"));
         node.restart();
-        assert_eq!(map(node, &b, &server.users[0]), Err(OsError::SESSION_CREDENTIAL_CONFLICT));
+        assert_eq!(
+            map(node, &b, &server.users[0]),
+            Err(OsError::SESSION_CREDENTIAL_CONFLICT)
+        );
     }),
     Fact::new("SMB-09", |node| {
         let server = server(node);
@@ -86,7 +109,11 @@ pub(crate) const FACTS: &[Fact] = &[
         node.restart();
         for share in [0, 1] {
             let again = map(node, &server.remote(share), &server.users[0]);
-            assert_eq!(again, Err(OsError::SESSION_CREDENTIAL_CONFLICT), "share {share}");
+            assert_eq!(
+                again,
+                Err(OsError::SESSION_CREDENTIAL_CONFLICT),
+                "share {share}"
+            );
         }
     }),
     Fact::new("SMB-14", |node| {
@@ -96,12 +123,22 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("SMB-15", |node| {
         let server = mapped_server(node);
-        assert_eq!(map(node, &server.remote(1), &server.users[1]), Err(OsError::SESSION_CREDENTIAL_CONFLICT));
+        assert_eq!(
+            map(node, &server.remote(1), &server.users[1]),
+            Err(OsError::SESSION_CREDENTIAL_CONFLICT)
+        );
         assert_eq!(map(node, &server.remote(1), &server.users[0]), Ok(0));
     }),
     Fact::new("SMB-16", |node| {
         let server = server(node);
-        let mapped = |share| create(node, &server.remote(share), credential(&server.users[0], "wrong"), &[]);
+        let mapped = |share| {
+            create(
+                node,
+                &server.remote(share),
+                credential(&server.users[0], "wrong"),
+                &[],
+            )
+        };
         assert_eq!(mapped(1), Err(OsError::LOGON_FAILURE));
         assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
         assert_eq!(mapped(1), Err(OsError::INVALID_PASSWORD));
@@ -109,27 +146,50 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SMB-17", |node| {
         let server = server(node);
         let missing = format!(r"\\{}\csi-proxy-no-such-share", server.host);
-        assert_eq!(map(node, &missing, &server.users[0]), Err(OsError::BAD_NET_NAME));
+        assert_eq!(
+            map(node, &missing, &server.users[0]),
+            Err(OsError::BAD_NET_NAME)
+        );
         assert_eq!(map(node, &server.remote(0), &server.users[0]), Ok(0));
         assert_eq!(read(node, &missing), Err(OsError::BAD_NET_NAME));
     }),
     Fact::new("SMB-18", |node| {
         let server = mapped_server(node);
-        assert_eq!(map(node, &server.remote(0), &server.users[0]), Err(OsError(85)));
+        assert_eq!(
+            map(node, &server.remote(0), &server.users[0]),
+            Err(OsError(85))
+        );
     }),
     Fact::new("SMB-19", |node| {
         let server = server(node);
         let user = &server.users[0];
-        let unescaped = Value::Secret(Secret::new(format!(r"FACTS\{}:{}", user.name, user.password)));
-        assert_eq!(create(node, &server.remote(0), unescaped, &[]), Err(OsError::INVALID_PARAMETER));
-        assert_eq!(create(node, &server.remote(0), credential(user, &user.password), &[]), Ok(0));
+        let unescaped = Value::Secret(Secret::new(format!(
+            r"FACTS\{}:{}",
+            user.name, user.password
+        )));
+        assert_eq!(
+            create(node, &server.remote(0), unescaped, &[]),
+            Err(OsError::INVALID_PARAMETER)
+        );
+        assert_eq!(
+            create(
+                node,
+                &server.remote(0),
+                credential(user, &user.password),
+                &[]
+            ),
+            Ok(0)
+        );
     }),
     Fact::new("SMB-20", |node| {
         let server = server(node);
         let remote = server.remote(0);
         assert_eq!(map(node, &remote, &server.users[0]), Ok(0));
         let found = |remote: &str| {
-            let wql = format!("SELECT * FROM {MAPPING} WHERE RemotePath = {}", quoted(remote));
+            let wql = format!(
+                "SELECT * FROM {MAPPING} WHERE RemotePath = {}",
+                quoted(remote)
+            );
             select(node, Namespace::Smb, &wql).len()
         };
         assert_eq!((found(&remote), found(&remote.replace('\\', "/"))), (1, 0));
@@ -151,7 +211,12 @@ pub(crate) const FACTS: &[Fact] = &[
         node.forbid_stored_credentials();
         let mapped = |persistent| {
             let secret = credential(&server.users[0], &server.users[0].password);
-            create(node, &server.remote(0), secret, &[("Persistent", Value::Bool(persistent))])
+            create(
+                node,
+                &server.remote(0),
+                secret,
+                &[("Persistent", Value::Bool(persistent))],
+            )
         };
         assert_eq!(mapped(true), Err(OsError::NO_SUCH_LOGON_SESSION));
         assert_eq!(mapped(false), Ok(0));
@@ -159,9 +224,16 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SMB-25", |node| {
         let silent = node.silent_smb_server();
         let clock = node.os().clock();
-        let (before, remote) = (clock.now(), [("RemotePath", text(&format!(r"\\{silent}\share")))]);
+        let (before, remote) = (
+            clock.now(),
+            [("RemotePath", text(&format!(r"\\{silent}\share")))],
+        );
         let create = MethodCall::new(Namespace::Smb, MAPPING, "Create", &remote);
-        let status = node.os().wmi().call(&create, before + Duration::from_secs(5)).expect("the call begins");
+        let status = node
+            .os()
+            .wmi()
+            .call(&create, before + Duration::from_secs(5))
+            .expect("the call begins");
         assert!(matches!(status, CallStatus::StillRunning(_)));
         assert!(clock.now() - before >= Duration::from_secs(5));
     }),
@@ -170,7 +242,13 @@ pub(crate) const FACTS: &[Fact] = &[
         let share = server.remote(0);
         let remove = |force| {
             let row = mappings(node, &server).remove(0);
-            let removed = invoke(node, Namespace::Smb, &row.path, "Remove", &[("Force", Value::Bool(force))]);
+            let removed = invoke(
+                node,
+                Namespace::Smb,
+                &row.path,
+                "Remove",
+                &[("Force", Value::Bool(force))],
+            );
             removed.map(|returned| returned.code)
         };
         for force in [false, true] {
@@ -192,7 +270,10 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(read(node, &share), Err(OsError::ACCESS_DENIED));
         let path = NtPath::from_win32(&U16String::from_str(&format!(r"{share}\")));
         node.os()
-            .open(&path, &Open::existing(Access::READ_ATTRIBUTES, Options::empty()))
+            .open(
+                &path,
+                &Open::existing(Access::READ_ATTRIBUTES, Options::empty()),
+            )
             .expect("its attributes can be read");
     }),
 ];

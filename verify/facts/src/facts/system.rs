@@ -29,10 +29,19 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("REG-03", |node| {
         set(node, "found");
         assert_eq!(delete(node), Ok(()));
-        assert_eq!((read(node, VALUE), delete(node)), (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND)));
+        assert_eq!(
+            (read(node, VALUE), delete(node)),
+            (Err(OsError::FILE_NOT_FOUND), Err(OsError::FILE_NOT_FOUND))
+        );
         let missing = wide(r"SOFTWARE\csi-proxy-facts\missing");
-        assert_eq!(node.os().registry_text(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
-        assert_eq!(node.os().delete_registry_value(&missing, &wide(VALUE)), Err(OsError::FILE_NOT_FOUND));
+        assert_eq!(
+            node.os().registry_text(&missing, &wide(VALUE)),
+            Err(OsError::FILE_NOT_FOUND)
+        );
+        assert_eq!(
+            node.os().delete_registry_value(&missing, &wide(VALUE)),
+            Err(OsError::FILE_NOT_FOUND)
+        );
     }),
     Fact::new("REG-04", |node| {
         set(node, "found");
@@ -46,17 +55,25 @@ pub(crate) const FACTS: &[Fact] = &[
             rows[0].text(property).expect("a name").to_owned()
         };
         let shortened: String = name("DNSHostName").chars().take(15).collect();
-        assert!(!shortened.is_empty() && name("Name").eq_ignore_ascii_case(&shortened), "{shortened}");
+        assert!(
+            !shortened.is_empty() && name("Name").eq_ignore_ascii_case(&shortened),
+            "{shortened}"
+        );
     }),
     Fact::new("NODE-02", |node| {
         let wql = "SELECT * FROM Win32_NetworkAdapterConfiguration WHERE IPEnabled = TRUE";
         let mut count = 0;
         for row in select(node, Namespace::CimV2, wql) {
             assert_eq!(row.bool("IPEnabled"), Some(true));
-            let Some(Value::Array(addresses)) = row.get("IPAddress") else { continue };
+            let Some(Value::Array(addresses)) = row.get("IPAddress") else {
+                continue;
+            };
             for address in addresses {
-                let Value::Text(text) = address else { panic!("{address:?} is not a text") };
-                text.parse::<IpAddr>().unwrap_or_else(|_| panic!("{text} is not an address"));
+                let Value::Text(text) = address else {
+                    panic!("{address:?} is not a text")
+                };
+                text.parse::<IpAddr>()
+                    .unwrap_or_else(|_| panic!("{text} is not an address"));
                 count += 1;
             }
         }
@@ -64,7 +81,10 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
     Fact::new("SMBIOS-01", |node| {
         let size = table(node).len();
-        let short = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1]).expect("a size");
+        let short = node
+            .os()
+            .firmware_table(FIRMWARE_SMBIOS, 0, &mut vec![0; size - 1])
+            .expect("a size");
         assert!(short >= size, "{short} for a table of {size} bytes");
     }),
     Fact::new("SMBIOS-02", |node| {
@@ -78,8 +98,13 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("SMBIOS-03", |node| {
         let table = table(node);
         let (_, structures) = RawSmbios::read_from_prefix(&table).expect("a head");
-        let serial = serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
-        let bios = select(node, Namespace::CimV2, "SELECT SerialNumber FROM Win32_BIOS");
+        let serial =
+            serial_number(structures).unwrap_or_else(|| missing("a serial number in the firmware"));
+        let bios = select(
+            node,
+            Namespace::CimV2,
+            "SELECT SerialNumber FROM Win32_BIOS",
+        );
         assert_eq!(bios[0].text("SerialNumber"), Some(&*serial));
     }),
     Fact::new("SMBIOS-04", |node| {
@@ -96,11 +121,15 @@ fn wide(text: &str) -> U16String {
 }
 
 fn set(node: &dyn TestNode, text: &str) {
-    node.os().set_volatile_text(&wide(KEY), &wide(VALUE), &wide(text)).expect("the text is set");
+    node.os()
+        .set_volatile_text(&wide(KEY), &wide(VALUE), &wide(text))
+        .expect("the text is set");
 }
 
 fn read(node: &dyn TestNode, value: &str) -> OsResult<String> {
-    node.os().registry_text(&wide(KEY), &wide(value)).map(|text| text.to_string_lossy())
+    node.os()
+        .registry_text(&wide(KEY), &wide(value))
+        .map(|text| text.to_string_lossy())
 }
 
 fn delete(node: &dyn TestNode) -> OsResult<()> {
@@ -109,16 +138,24 @@ fn delete(node: &dyn TestNode) -> OsResult<()> {
 
 /// Returns the table of RSMB with its head.
 fn table(node: &dyn TestNode) -> Vec<u8> {
-    let size = node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut []).expect("the size of the table");
+    let size = node
+        .os()
+        .firmware_table(FIRMWARE_SMBIOS, 0, &mut [])
+        .expect("the size of the table");
     let mut table = vec![0; size];
-    assert_eq!(node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut table), Ok(size));
+    assert_eq!(
+        node.os().firmware_table(FIRMWARE_SMBIOS, 0, &mut table),
+        Ok(size)
+    );
     table
 }
 
 /// Returns the serial number in the first structure of type 1.
 fn serial_number(mut structures: &[u8]) -> Option<String> {
     loop {
-        let [kind, length, ..] = *structures else { return None };
+        let [kind, length, ..] = *structures else {
+            return None;
+        };
         let (formatted, rest) = structures.split_at_checked(usize::from(length))?;
         // Strings follow, each with a zero, and then another zero.
         let end = rest.windows(2).position(|pair| pair == [0, 0])?;

@@ -3,7 +3,9 @@
 use os::{Access, NtPath, Open, Options, U16String, Value};
 
 use super::devices::{device_number, length, open_disk, spare_system_disk};
-use super::provider::{MIB, call, created, disk, initialized, number, partition, partition_near, settle};
+use super::provider::{
+    MIB, call, created, disk, initialized, number, partition, partition_near, settle,
+};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode};
 
@@ -21,7 +23,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let wanted = node.disk(DiskKind::Raw);
         let instance = disk(node, wanted);
         let path = NtPath::from_win32(&U16String::from_str(instance.text("Path").expect("a path")));
-        let device = node.os().open(&path, &Open::existing(Access::empty(), Options::empty())).expect("the path opens");
+        let device = node
+            .os()
+            .open(&path, &Open::existing(Access::empty(), Options::empty()))
+            .expect("the path opens");
         let number = device_number(&*device);
         assert_eq!(number.device_number, wanted.number);
     }),
@@ -36,7 +41,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let wanted = node.disk(DiskKind::Raw);
         let path = initialized(node, wanted);
         let shown = |attribute: &str| disk(node, wanted).bool(attribute);
-        assert_eq!((shown("IsReadOnly"), shown("IsOffline")), (Some(false), Some(false)));
+        assert_eq!(
+            (shown("IsReadOnly"), shown("IsOffline")),
+            (Some(false), Some(false))
+        );
         for read_only in [true, false] {
             assert_eq!(set_read_only(node, &path, read_only), 0);
             assert_eq!(shown("IsReadOnly"), Some(read_only));
@@ -77,8 +85,13 @@ pub(crate) const FACTS: &[Fact] = &[
         let path = initialized(node, raw);
         let asked = 100 * MIB + 3 * 512;
         partition(node, &path, asked, 64 * MIB);
-        let offset = partition_near(node, raw, asked).u64("Offset").expect("the offset");
-        assert!(offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10), "{offset}");
+        let offset = partition_near(node, raw, asked)
+            .u64("Offset")
+            .expect("the offset");
+        assert!(
+            offset != asked && offset.abs_diff(asked) <= MIB && offset.is_multiple_of(64 << 10),
+            "{offset}"
+        );
     }),
     Fact::new("WMI-DISK-08", |node| {
         let path = disk(node, spare_system_disk(node)).path;
@@ -110,14 +123,23 @@ pub(crate) const FACTS: &[Fact] = &[
         let raw = node.disk(DiskKind::Raw);
         let path = initialized(node, raw);
         partition(node, &path, 64 * MIB, 64 * MIB);
-        let largest = disk(node, raw).u64("LargestFreeExtent").expect("the largest free range");
+        let largest = disk(node, raw)
+            .u64("LargestFreeExtent")
+            .expect("the largest free range");
         let (code, out) = call(node, &path, "CreatePartition", &[maximum()]);
         assert_eq!(code, 0);
         assert!(!created(&out).is_empty());
         let last = partition_near(node, raw, u64::MAX);
         assert!(last.u64("Offset") >= Some(128 * MIB));
-        assert!(last.u64("Size").is_some_and(|size| size <= largest && size + 2 * MIB > largest), "{largest}");
-        assert!(last.text("GptType").is_some_and(|kind| kind.eq_ignore_ascii_case(BASIC_DATA)));
+        assert!(
+            last.u64("Size")
+                .is_some_and(|size| size <= largest && size + 2 * MIB > largest),
+            "{largest}"
+        );
+        assert!(
+            last.text("GptType")
+                .is_some_and(|kind| kind.eq_ignore_ascii_case(BASIC_DATA))
+        );
     }),
     Fact::new("WMI-DISK-21", |node| {
         let raw = node.disk(DiskKind::Raw);
@@ -151,7 +173,13 @@ pub(crate) const FACTS: &[Fact] = &[
 ];
 
 fn set_read_only(node: &dyn TestNode, disk: &str, read_only: bool) -> u32 {
-    call(node, disk, "SetAttributes", &[("IsReadOnly", Value::Bool(read_only))]).0
+    call(
+        node,
+        disk,
+        "SetAttributes",
+        &[("IsReadOnly", Value::Bool(read_only))],
+    )
+    .0
 }
 
 fn maximum() -> (&'static str, Value) {

@@ -5,7 +5,9 @@ use os::{Access, Instance, OsError, PathForm};
 
 use super::devices::{self, READ_WRITE, file_system, is_listed, open_disk, partition_table};
 use super::network::text;
-use super::provider::{self, MIB, call, initialized, number, one, partition, partition_near, partition_of, settle};
+use super::provider::{
+    self, MIB, call, initialized, number, one, partition, partition_near, partition_of, settle,
+};
 use crate::fact::Fact;
 use crate::node::{DiskKind, TestNode, TestVolume, VolumeKind};
 
@@ -31,7 +33,10 @@ pub(crate) const FACTS: &[Fact] = &[
         let raw = node.disk(DiskKind::Raw);
         initialized(node, raw);
         let reserved = partition_near(node, raw, 0);
-        assert_eq!(reserved.text("GptType").map(str::to_lowercase), Some(format!("{{{MSFT_RESERVED}}}")));
+        assert_eq!(
+            reserved.text("GptType").map(str::to_lowercase),
+            Some(format!("{{{MSFT_RESERVED}}}"))
+        );
         assert_eq!(call(node, &reserved.path, "Online", &[]).0, 42011);
     }),
     Fact::new("WMI-PART-05", |node| {
@@ -40,12 +45,21 @@ pub(crate) const FACTS: &[Fact] = &[
         partition(node, &disk, 64 * MIB, 64 * MIB);
         partition(node, &disk, 192 * MIB, 64 * MIB);
         settle(node);
-        assert_eq!(supported(node, &partition_near(node, raw, 64 * MIB).path).1, 128 * MIB);
+        assert_eq!(
+            supported(node, &partition_near(node, raw, 64 * MIB).path).1,
+            128 * MIB
+        );
     }),
     Fact::new("WMI-PART-06", |node| {
         let partition = partition_of(node, node.volume(VolumeKind::Fat32));
-        assert_eq!(call(node, &partition.path, "GetSupportedSize", &[]).0, 42009);
-        assert_eq!(resize(node, &partition.path, size(&partition) - 64 * MIB), 42009);
+        assert_eq!(
+            call(node, &partition.path, "GetSupportedSize", &[]).0,
+            42009
+        );
+        assert_eq!(
+            resize(node, &partition.path, size(&partition) - 64 * MIB),
+            42009
+        );
     }),
     Fact::new("WMI-PART-08", |node| {
         let raw = node.disk(DiskKind::Raw);
@@ -73,17 +87,27 @@ pub(crate) const FACTS: &[Fact] = &[
         directory.mkdir("m");
         let path = directory.win32("m");
         assert_eq!(change(node, &partition, "AddAccessPath", &path), 0);
-        let root = directory.followed("m").expect("the root directory").final_path(PathForm::VolumeGuid);
+        let root = directory
+            .followed("m")
+            .expect("the root directory")
+            .final_path(PathForm::VolumeGuid);
         assert_eq!(change(node, &partition, "RemoveAccessPath", &path), 0);
         assert_eq!(root, Ok(volume.guid_path()));
-        let after = directory.followed("m").expect("the directory").final_path(PathForm::VolumeGuid);
+        let after = directory
+            .followed("m")
+            .expect("the directory")
+            .final_path(PathForm::VolumeGuid);
         assert_ne!(after, root);
     }),
     Fact::new("WMI-PART-10", |node| {
         let directory = node.directory();
         let partition = partition_of(node, node.volume(VolumeKind::Ntfs)).path;
         for method in ["AddAccessPath", "RemoveAccessPath"] {
-            assert_eq!(change(node, &partition, method, &directory.win32("missing")), 42007, "{method}");
+            assert_eq!(
+                change(node, &partition, method, &directory.win32("missing")),
+                42007,
+                "{method}"
+            );
         }
     }),
     Fact::new("WMI-PART-20", |node| {
@@ -94,37 +118,62 @@ pub(crate) const FACTS: &[Fact] = &[
     Fact::new("WMI-PART-21", |node| {
         for kind in [VolumeKind::Ntfs, VolumeKind::Raw] {
             let volume = node.volume(kind);
-            let read = || volume.open(node.os(), Access::GENERIC_READ).map(|volume| volume.read(0, &mut [0; 4096]));
+            let read = || {
+                volume
+                    .open(node.os(), Access::GENERIC_READ)
+                    .map(|volume| volume.read(0, &mut [0; 4096]))
+            };
             let (is_offline, listed, offline) = while_offline(node, volume, |partition| {
-                (partition.bool("IsOffline"), is_listed(node, volume.id), read())
+                (
+                    partition.bool("IsOffline"),
+                    is_listed(node, volume.id),
+                    read(),
+                )
             });
-            assert_eq!((is_offline, listed, offline), (Some(true), true, Ok(Err(OsError::NOT_READY))), "{kind:?}");
+            assert_eq!(
+                (is_offline, listed, offline),
+                (Some(true), true, Ok(Err(OsError::NOT_READY))),
+                "{kind:?}"
+            );
             assert_eq!(read(), Ok(Ok(4096)), "{kind:?}");
         }
     }),
     Fact::new("WMI-PART-22", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let extents = || {
-            let volume = volume.open(node.os(), Access::empty()).expect("the volume opens");
+            let volume = volume
+                .open(node.os(), Access::empty())
+                .expect("the volume opens");
             devices::extents(&*volume).map(drop)
         };
-        assert_eq!(while_offline(node, volume, |_| extents()), Err(OsError::NOT_READY));
+        assert_eq!(
+            while_offline(node, volume, |_| extents()),
+            Err(OsError::NOT_READY)
+        );
         assert_eq!(extents(), Ok(()));
     }),
     Fact::new("WMI-PART-24", |node| {
         let volume = node.volume(VolumeKind::Ntfs);
         let ask = || {
-            let volume = volume.open(node.os(), READ_WRITE).expect("the volume opens");
+            let volume = volume
+                .open(node.os(), READ_WRITE)
+                .expect("the volume opens");
             (file_system(&*volume), volume.flush())
         };
         let not_ready = OsError::NOT_READY;
-        assert_eq!(while_offline(node, volume, |_| ask()), (Err(not_ready), Err(not_ready)));
+        assert_eq!(
+            while_offline(node, volume, |_| ask()),
+            (Err(not_ready), Err(not_ready))
+        );
         assert_eq!(ask(), (Ok("NTFS".to_owned()), Ok(())));
     }),
     Fact::new("WMI-PART-25", |node| {
         let raw = node.disk(DiskKind::Raw);
         let disk = initialized(node, raw);
-        assert_eq!(partition(node, &disk, 64 * MIB, 64 * MIB), partition_near(node, raw, 64 * MIB).path);
+        assert_eq!(
+            partition(node, &disk, 64 * MIB, 64 * MIB),
+            partition_near(node, raw, 64 * MIB).path
+        );
     }),
 ];
 
@@ -132,7 +181,10 @@ pub(crate) const FACTS: &[Fact] = &[
 fn supported(node: &dyn TestNode, partition: &str) -> (u64, u64) {
     let (code, out) = call(node, partition, "GetSupportedSize", &[]);
     assert_eq!(code, 0);
-    (out.u64("SizeMin").expect("SizeMin"), out.u64("SizeMax").expect("SizeMax"))
+    (
+        out.u64("SizeMin").expect("SizeMin"),
+        out.u64("SizeMax").expect("SizeMax"),
+    )
 }
 
 fn resize(node: &dyn TestNode, partition: &str, size: u64) -> u32 {
@@ -144,7 +196,11 @@ fn size(partition: &Instance) -> u64 {
 }
 
 /// Calls `check` while the volume is offline.
-fn while_offline<R>(node: &dyn TestNode, volume: TestVolume, check: impl FnOnce(&Instance) -> R) -> R {
+fn while_offline<R>(
+    node: &dyn TestNode,
+    volume: TestVolume,
+    check: impl FnOnce(&Instance) -> R,
+) -> R {
     let path = partition_of(node, volume).path;
     assert_eq!(call(node, &path, "Offline", &[]).0, 0);
     let checked = check(&partition_of(node, volume));

@@ -24,19 +24,31 @@ struct LocalNode {
     prepared: RefCell<BTreeSet<String>>,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "on other systems, the same function returns None")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "on other systems, the same function returns None"
+)]
 pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
-    Some(Box::new(LocalNode { os: Windows::new(), directories: Cell::new(0), prepared: RefCell::default() }))
+    Some(Box::new(LocalNode {
+        os: Windows::new(),
+        directories: Cell::new(0),
+        prepared: RefCell::default(),
+    }))
 }
 
 pub(super) fn end_children_with_this_process() -> io::Result<()> {
-    own_process::end_children_with_this_process().map_err(|code| io::Error::other(format!("the job object: {code}")))
+    own_process::end_children_with_this_process()
+        .map_err(|code| io::Error::other(format!("the job object: {code}")))
 }
 
 impl LocalNode {
     /// Returns the parent of all directories of this node.
     fn folder(&self) -> String {
-        format!(r"C:\csi-proxy-facts\{}-{:p}", process::id(), std::ptr::from_ref(self))
+        format!(
+            r"C:\csi-proxy-facts\{}-{:p}",
+            process::id(),
+            std::ptr::from_ref(self)
+        )
     }
 }
 
@@ -49,7 +61,11 @@ impl Drop for LocalNode {
 impl TestNode for LocalNode {
     fn system(&self) -> System {
         // Windows has no program of this name.
-        if Path::new(r"C:\windows\system32\winecfg.exe").exists() { System::Wine } else { System::Windows }
+        if Path::new(r"C:\windows\system32\winecfg.exe").exists() {
+            System::Wine
+        } else {
+            System::Windows
+        }
     }
 
     fn os(&self) -> &dyn Os {
@@ -80,7 +96,11 @@ impl TestNode for LocalNode {
     }
 
     fn rename(&self, from: &str, to: &str) -> OsResult<()> {
-        let code = |error: std::io::Error| error.raw_os_error().and_then(|code| u32::try_from(code).ok());
+        let code = |error: std::io::Error| {
+            error
+                .raw_os_error()
+                .and_then(|code| u32::try_from(code).ok())
+        };
         fs::rename(from, to).map_err(|error| OsError(code(error).expect("an error of Windows")))
     }
 
@@ -89,8 +109,15 @@ impl TestNode for LocalNode {
             missing("access control lists");
         }
         // Everyone is denied everything. What is below a directory inherits no entry of this kind.
-        let changed = Command::new("icacls").args([path, "/deny", "*S-1-1-0:F"]).output().expect("icacls runs");
-        assert!(changed.status.success(), "icacls {path}: {}", String::from_utf8_lossy(&changed.stdout));
+        let changed = Command::new("icacls")
+            .args([path, "/deny", "*S-1-1-0:F"])
+            .output()
+            .expect("icacls runs");
+        assert!(
+            changed.status.success(),
+            "icacls {path}: {}",
+            String::from_utf8_lossy(&changed.stdout)
+        );
     }
 
     fn share(&self) -> String {
@@ -107,9 +134,13 @@ impl TestNode for LocalNode {
 
     fn disk(&self, kind: DiskKind) -> TestDisk {
         if kind == DiskKind::System {
-            return TestDisk { number: self.system_volume().disk };
+            return TestDisk {
+                number: self.system_volume().disk,
+            };
         }
-        TestDisk { number: self.disk_number(&format!("DISK_{kind:?}").to_uppercase()) }
+        TestDisk {
+            number: self.disk_number(&format!("DISK_{kind:?}").to_uppercase()),
+        }
     }
 
     fn volume(&self, kind: VolumeKind) -> TestVolume {
@@ -124,7 +155,8 @@ impl TestNode for LocalNode {
     }
 
     fn is_own(&self, disk: &dyn Handle) -> bool {
-        DiskIdentity::read(disk).is_ok_and(|found| self.prepared.borrow().contains(&format!("{found:?}")))
+        DiskIdentity::read(disk)
+            .is_ok_and(|found| self.prepared.borrow().contains(&format!("{found:?}")))
     }
 
     fn smb_server(&self) -> TestServer {
@@ -134,7 +166,9 @@ impl TestNode for LocalNode {
             password: variable(&format!("SMB_PASSWORD_{number}"), WHAT),
         };
         let shares = variable("SMB_SHARES", WHAT);
-        let (first, second) = shares.split_once(',').expect("CSI_PROXY_FACTS_SMB_SHARES has two names");
+        let (first, second) = shares
+            .split_once(',')
+            .expect("CSI_PROXY_FACTS_SMB_SHARES has two names");
         TestServer {
             host: variable("SMB_HOST", WHAT),
             shares: [first.to_owned(), second.to_owned()],
@@ -154,11 +188,19 @@ impl TestNode for LocalNode {
         const WHAT: &str = "an iSCSI target for tests";
         let (name, chap) = match kind {
             TargetKind::Open => ("ISCSI_OPEN", (String::new(), String::new())),
-            TargetKind::Chap => {
-                ("ISCSI_CHAP", (variable("ISCSI_CHAP_USER", WHAT), variable("ISCSI_CHAP_SECRET", WHAT)))
-            }
+            TargetKind::Chap => (
+                "ISCSI_CHAP",
+                (
+                    variable("ISCSI_CHAP_USER", WHAT),
+                    variable("ISCSI_CHAP_SECRET", WHAT),
+                ),
+            ),
         };
-        TestTarget { portal: portal("ISCSI_PORTAL", WHAT), iqn: variable(name, WHAT), chap }
+        TestTarget {
+            portal: portal("ISCSI_PORTAL", WHAT),
+            iqn: variable(name, WHAT),
+            chap,
+        }
     }
 
     fn silent_iscsi_portal(&self) -> TestPortal {
@@ -166,7 +208,10 @@ impl TestNode for LocalNode {
     }
 
     fn service(&self, kind: ServiceKind) -> String {
-        variable(&format!("SERVICE_{kind:?}").to_uppercase(), &format!("a service for tests: {kind:?}"))
+        variable(
+            &format!("SERVICE_{kind:?}").to_uppercase(),
+            &format!("a service for tests: {kind:?}"),
+        )
     }
 }
 
@@ -175,7 +220,9 @@ impl LocalNode {
     /// with its identity. The first time, diskpart prepares the disk: an earlier check may have
     /// used it.
     fn disk_number(&self, kind: &str) -> u32 {
-        let what = kind.replace("DISK_", "a disk for tests: ").replace("VOLUME_", "a volume for tests: ");
+        let what = kind
+            .replace("DISK_", "a disk for tests: ")
+            .replace("VOLUME_", "a volume for tests: ");
         let disks = env::var(DISKS).unwrap_or_default();
         let (file, identity) = named_disk(&disks, kind).unwrap_or_else(|| missing(&what));
         if self.prepared.borrow_mut().insert(identity.to_owned())
@@ -185,7 +232,12 @@ impl LocalNode {
         }
         let mut found = DiskIdentity::all(&self.os);
         found.retain(|(_, found)| format!("{found:?}") == identity);
-        let [(number, _)] = found[..] else { panic!("{} disks have the identity of the disk for tests", found.len()) };
+        let [(number, _)] = found[..] else {
+            panic!(
+                "{} disks have the identity of the disk for tests",
+                found.len()
+            )
+        };
         number
     }
 
@@ -193,7 +245,10 @@ impl LocalNode {
     fn volume_on(&self, disk: u32) -> Uuid {
         for _ in 0..50 {
             let volumes = self.os.volumes().expect("the volumes");
-            let found = volumes.iter().filter_map(|path| volume_id(path)).find(|id| self.disk_of(*id) == Some(disk));
+            let found = volumes
+                .iter()
+                .filter_map(|path| volume_id(path))
+                .find(|id| self.disk_of(*id) == Some(disk));
             if let Some(id) = found {
                 return id;
             }
@@ -205,12 +260,23 @@ impl LocalNode {
     /// Returns the volume of drive C: and the number of its disk.
     fn system_volume(&self) -> TestVolume {
         let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
-        let root = self.os.open(&NtPath::drive_root('C'), &how).expect("the root directory of drive C:");
-        let path = root.final_path(PathForm::VolumeGuid).expect("the path of the volume");
+        let root = self
+            .os
+            .open(&NtPath::drive_root('C'), &how)
+            .expect("the root directory of drive C:");
+        let path = root
+            .final_path(PathForm::VolumeGuid)
+            .expect("the path of the volume");
         let id = volume_id(&path).expect("the GUID of the volume");
         let how = Open::existing(Access::empty(), Options::empty());
-        let volume = self.os.open(&NtPath::volume(id), &how).expect("the volume opens");
-        TestVolume { id, disk: device_number(&*volume).device_number }
+        let volume = self
+            .os
+            .open(&NtPath::volume(id), &how)
+            .expect("the volume opens");
+        TestVolume {
+            id,
+            disk: device_number(&*volume).device_number,
+        }
     }
 
     /// Returns the number of the disk with the first extent of a volume.
@@ -230,12 +296,20 @@ fn variable(name: &str, what: &str) -> String {
 fn portal(name: &str, what: &str) -> TestPortal {
     let value = variable(name, what);
     let (address, port) = value.rsplit_once(':').unwrap_or((&value, "3260"));
-    let port = port.parse().unwrap_or_else(|_| panic!("CSI_PROXY_FACTS_{name}={value} has no port"));
-    TestPortal { address: address.to_owned(), port }
+    let port = port
+        .parse()
+        .unwrap_or_else(|_| panic!("CSI_PROXY_FACTS_{name}={value} has no port"));
+    TestPortal {
+        address: address.to_owned(),
+        port,
+    }
 }
 
 /// Parses `\\?\Volume{...}\`.
 fn volume_id(path: &U16Str) -> Option<Uuid> {
     let text = path.to_string().ok()?;
-    text.strip_prefix(r"\\?\Volume{")?.strip_suffix(r"}\")?.parse().ok()
+    text.strip_prefix(r"\\?\Volume{")?
+        .strip_suffix(r"}\")?
+        .parse()
+        .ok()
 }

@@ -72,15 +72,22 @@ pub(crate) fn at<'a>(directory: &'a Directory, names: &[String]) -> Option<&'a E
 
 pub(crate) fn inside<'a>(mut directory: &'a Directory, names: &[String]) -> Option<&'a Directory> {
     for name in names {
-        let Some(Entry::Directory(next)) = directory.get(name) else { return None };
+        let Some(Entry::Directory(next)) = directory.get(name) else {
+            return None;
+        };
         directory = next;
     }
     Some(directory)
 }
 
-pub(crate) fn inside_mut<'a>(mut directory: &'a mut Directory, names: &[String]) -> Option<&'a mut Directory> {
+pub(crate) fn inside_mut<'a>(
+    mut directory: &'a mut Directory,
+    names: &[String],
+) -> Option<&'a mut Directory> {
     for name in names {
-        let Some(Entry::Directory(next)) = directory.get_mut(name) else { return None };
+        let Some(Entry::Directory(next)) = directory.get_mut(name) else {
+            return None;
+        };
         directory = next;
     }
     Some(directory)
@@ -103,7 +110,11 @@ impl Model {
     pub(crate) fn root(&self, root: &Root) -> Option<&Directory> {
         match root {
             Root::System => Some(&self.files),
-            Root::Volume(key) => self.volume(*key)?.file_system.as_ref().map(|system| &system.files),
+            Root::Volume(key) => self
+                .volume(*key)?
+                .file_system
+                .as_ref()
+                .map(|system| &system.files),
             Root::Share(share) => self.readable(share).then_some(&self.share_files),
         }
     }
@@ -119,8 +130,11 @@ impl Model {
         rest.reverse();
         let mut hops = 0;
         while let Some(name) = rest.pop() {
-            let Some(directory) = self.root(&root) else { return self.why_unreachable(&root) };
-            let Some(entry) = inside(directory, &at).and_then(|directory| directory.get(&name)) else {
+            let Some(directory) = self.root(&root) else {
+                return self.why_unreachable(&root);
+            };
+            let Some(entry) = inside(directory, &at).and_then(|directory| directory.get(&name))
+            else {
                 return Resolved::Missing;
             };
             let last = rest.is_empty();
@@ -128,7 +142,9 @@ impl Model {
                 Entry::Directory(_) => at.push(name),
                 Entry::File if last => at.push(name),
                 Entry::File => return Resolved::Missing,
-                Entry::Link(_) | Entry::FileLink(_) | Entry::Mount(_) if last && !follow => at.push(name),
+                Entry::Link(_) | Entry::FileLink(_) | Entry::Mount(_) if last && !follow => {
+                    at.push(name)
+                }
                 Entry::Mount(key) => (root, at) = (Root::Volume(*key), Names::new()),
                 Entry::FileLink(_) if !last => return Resolved::Unreachable,
                 Entry::Link(target) | Entry::FileLink(target) => {
@@ -151,7 +167,11 @@ impl Model {
                 return Resolved::Unreachable;
             }
         }
-        if self.root(&root).is_none() { self.why_unreachable(&root) } else { Resolved::At(root, at) }
+        if self.root(&root).is_none() {
+            self.why_unreachable(&root)
+        } else {
+            Resolved::At(root, at)
+        }
     }
 
     /// Why a root has no directory.
@@ -187,7 +207,12 @@ impl Model {
 
     /// The disk that holds a volume, if Windows shows it, with its number.
     pub(crate) fn disk_of(&self, key: DiskKey) -> Option<(u32, &Disk)> {
-        let shows = |disk: &Disk| disk.key == key && disk.enumerated && disk.online && disk.volume.is_some();
-        self.disks.iter().find(|(_, disk)| shows(disk)).map(|(number, disk)| (*number, disk))
+        let shows = |disk: &Disk| {
+            disk.key == key && disk.enumerated && disk.online && disk.volume.is_some()
+        };
+        self.disks
+            .iter()
+            .find(|(_, disk)| shows(disk))
+            .map(|(number, disk)| (*number, disk))
     }
 }

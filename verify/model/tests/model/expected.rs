@@ -108,7 +108,11 @@ fn strict(text: &str) -> Checked<Names> {
         return Err(invalid());
     }
     let names: Names = rest.split('\\').map(str::to_lowercase).collect();
-    if names.iter().any(|name| name == "..") { Err(invalid()) } else { Ok(names) }
+    if names.iter().any(|name| name == "..") {
+        Err(invalid())
+    } else {
+        Ok(names)
+    }
 }
 
 /// Parses a path that may lack the drive and may have forward slashes.
@@ -120,15 +124,30 @@ fn loose(text: &str) -> Checked<Names> {
 
 /// Checks that a path is inside the working directory.
 fn working(names: Names) -> Checked<Names> {
-    let inside = names.len() > KUBELET.len() && names.iter().zip(KUBELET).all(|(name, known)| name == known);
-    if inside { Ok(names) } else { Err(Violations::of(&[Code::PermissionDenied, Code::InvalidArgument])) }
+    let inside =
+        names.len() > KUBELET.len() && names.iter().zip(KUBELET).all(|(name, known)| name == known);
+    if inside {
+        Ok(names)
+    } else {
+        Err(Violations::of(&[
+            Code::PermissionDenied,
+            Code::InvalidArgument,
+        ]))
+    }
 }
 
 /// Checks that a path is inside the working directory, and neither is nor contains the one inside
 /// of it.
 fn changeable(names: Names) -> Checked<Names> {
-    let is_boundary = names.iter().map(String::as_str).eq(INNER.into_iter().take(names.len()));
-    if is_boundary { Err(Violations::of(&[Code::PermissionDenied])) } else { working(names) }
+    let is_boundary = names
+        .iter()
+        .map(String::as_str)
+        .eq(INNER.into_iter().take(names.len()));
+    if is_boundary {
+        Err(Violations::of(&[Code::PermissionDenied]))
+    } else {
+        working(names)
+    }
 }
 
 impl Model {
@@ -182,9 +201,15 @@ impl Model {
             Call::ResizeVolume(id, size) => expected_of(self.resize_volume(id, *size)),
             Call::ResizeDisk(number, size) => expected_of(self.resize_disk(*number, *size)),
             Call::GetVolumeStats(id) => expected_of(self.get_volume_stats(id)),
-            Call::GetDiskNumberFromVolumeId(id) => expected_of(self.get_disk_number_from_volume_id(id)),
-            Call::GetVolumeIdFromTargetPath(at) => expected_of(self.get_volume_id_from_target_path(at)),
-            Call::GetClosestVolumeIdFromTargetPath(at) => expected_of(self.get_closest_volume_id_from_target_path(at)),
+            Call::GetDiskNumberFromVolumeId(id) => {
+                expected_of(self.get_disk_number_from_volume_id(id))
+            }
+            Call::GetVolumeIdFromTargetPath(at) => {
+                expected_of(self.get_volume_id_from_target_path(at))
+            }
+            Call::GetClosestVolumeIdFromTargetPath(at) => {
+                expected_of(self.get_closest_volume_id_from_target_path(at))
+            }
             Call::WriteVolumeCache(id) => expected_of(self.write_volume_cache(id)),
 
             Call::PathExists(path) => expected_of(self.path_exists(path)),
@@ -194,10 +219,15 @@ impl Model {
             Call::CreateSymlink { source, link } => expected_of(self.create_symlink(source, link)),
             Call::IsSymlink(path) => expected_of(self.is_symlink(path)),
 
-            Call::NewSmbGlobalMapping { remote, local, user, password } => {
-                expected_of(self.new_smb_global_mapping(remote, local, user, password))
+            Call::NewSmbGlobalMapping {
+                remote,
+                local,
+                user,
+                password,
+            } => expected_of(self.new_smb_global_mapping(remote, local, user, password)),
+            Call::RemoveSmbGlobalMapping(remote) => {
+                expected_of(self.remove_smb_global_mapping(remote))
             }
-            Call::RemoveSmbGlobalMapping(remote) => expected_of(self.remove_smb_global_mapping(remote)),
         }
     }
 }

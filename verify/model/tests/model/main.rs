@@ -71,7 +71,11 @@ impl StateMachineTest for NodeTest {
         system
     }
 
-    fn apply(mut system: SystemUnderTest, model: &Model, transition: Transition) -> SystemUnderTest {
+    fn apply(
+        mut system: SystemUnderTest,
+        model: &Model,
+        transition: Transition,
+    ) -> SystemUnderTest {
         system.apply(model, &transition);
         system
     }
@@ -85,9 +89,23 @@ impl StateMachineTest for NodeTest {
 #[test]
 fn every_answer_and_the_state_of_the_node_match_the_reference_model() {
     let configured = Config::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { configured.cases } else { SEQUENCES };
-    let rng_seed = if configured.rng_seed == RngSeed::Random { RngSeed::Fixed(SEED) } else { configured.rng_seed };
-    let config = Config { cases, rng_seed, max_shrink_iters: 4096, failure_persistence: None, ..configured };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() {
+        configured.cases
+    } else {
+        SEQUENCES
+    };
+    let rng_seed = if configured.rng_seed == RngSeed::Random {
+        RngSeed::Fixed(SEED)
+    } else {
+        configured.rng_seed
+    };
+    let config = Config {
+        cases,
+        rng_seed,
+        max_shrink_iters: 4096,
+        failure_persistence: None,
+        ..configured
+    };
     let sequences = NodeTest::sequential_strategy(1..MAX_TRANSITIONS);
     let (began, applied) = (Instant::now(), Cell::new(0));
     let outcome = TestRunner::new(config.clone()).run(&sequences, |(model, transitions, seen)| {
@@ -95,6 +113,10 @@ fn every_answer_and_the_state_of_the_node_match_the_reference_model() {
         NodeTest::test_sequential(config.clone(), model, transitions, seen);
         Ok(())
     });
-    println!("{} transitions in {cases} sequences of seed {rng_seed}, {:?}", applied.get(), began.elapsed());
+    println!(
+        "{} transitions in {cases} sequences of seed {rng_seed}, {:?}",
+        applied.get(),
+        began.elapsed()
+    );
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }

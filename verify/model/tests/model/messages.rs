@@ -49,7 +49,11 @@ const PATH: &[&str] = &["path"];
 const ONLINE: &[&str] = &["is_online", "isOnline"];
 
 /// Returns the request for `call` in the n-th of the versions that have its RPC and fields.
-pub(crate) fn message(call: &Call, version: usize, volume: impl Fn(&VolumeName) -> String) -> Message {
+pub(crate) fn message(
+    call: &Call,
+    version: usize,
+    volume: impl Fn(&VolumeName) -> String,
+) -> Message {
     let (names, fields) = names_and_fields(call, volume);
     let mut requests = Vec::new();
     for (row, rpcs) in RPCS.iter().enumerate() {
@@ -67,14 +71,19 @@ pub(crate) fn message(call: &Call, version: usize, volume: impl Fn(&VolumeName) 
 fn build_request(rpc: &Rpc, fields: &[Field]) -> Option<Value> {
     let mut request = Map::new();
     for (names, value) in fields {
-        let name = names.iter().find(|name| rpc.request.get_field_by_name(name).is_some())?;
+        let name = names
+            .iter()
+            .find(|name| rpc.request.get_field_by_name(name).is_some())?;
         request.insert((*name).to_owned(), value.clone());
     }
     Some(Value::Object(request))
 }
 
 /// Returns all names of the RPC of a call, and its fields, each with all its names.
-fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'static [&'static str], Vec<Field>) {
+fn names_and_fields(
+    call: &Call,
+    volume: impl Fn(&VolumeName) -> String,
+) -> (&'static [&'static str], Vec<Field>) {
     let of = |id: &VolumeName| -> Field { (VOLUME, json!(volume(id))) };
     let disk = |number: &u32| -> Field { (DISK, json!(number.to_string())) };
     let path = |text: &String| -> Field { (PATH, json!(text)) };
@@ -82,43 +91,72 @@ fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'s
     match call {
         Call::ListDiskLocations => (&["ListDiskLocations"], vec![]),
         Call::ListDiskIds => (&["ListDiskIDs"], vec![]),
-        Call::GetDiskNumberByName(name) => (&["GetDiskNumberByName"], vec![(&["disk_name"], json!(name))]),
+        Call::GetDiskNumberByName(name) => (
+            &["GetDiskNumberByName"],
+            vec![(&["disk_name"], json!(name))],
+        ),
         Call::GetDiskStats(number) => (&["GetDiskStats", "DiskStats"], vec![disk(number)]),
         Call::GetDiskState(number) => (&["GetDiskState", "GetAttachState"], vec![disk(number)]),
-        Call::SetDiskState(number, online) => {
-            (&["SetDiskState", "SetAttachState"], vec![disk(number), (ONLINE, json!(online))])
-        }
+        Call::SetDiskState(number, online) => (
+            &["SetDiskState", "SetAttachState"],
+            vec![disk(number), (ONLINE, json!(online))],
+        ),
         Call::PartitionDisk(number) => (&["PartitionDisk"], vec![disk(number)]),
         Call::Rescan => (&["Rescan"], vec![]),
         Call::ListVolumesOnDisk(number, 0) => (&["ListVolumesOnDisk"], vec![disk(number)]),
-        Call::ListVolumesOnDisk(number, part) => {
-            (&["ListVolumesOnDisk"], vec![disk(number), (&["partition_number"], json!(part))])
-        }
+        Call::ListVolumesOnDisk(number, part) => (
+            &["ListVolumesOnDisk"],
+            vec![disk(number), (&["partition_number"], json!(part))],
+        ),
         Call::IsVolumeFormatted(id) => (&["IsVolumeFormatted"], vec![of(id)]),
         Call::FormatVolume(id) => (&["FormatVolume"], vec![of(id)]),
         Call::MountVolume(id, at) => (&["MountVolume"], vec![of(id), target(at)]),
-        Call::UnmountVolume(id, at) => (&["UnmountVolume", "DismountVolume"], vec![of(id), target(at)]),
-        Call::ResizeVolume(id, size) => (&["ResizeVolume"], vec![of(id), (SIZE, json!(size.to_string()))]),
-        Call::ResizeDisk(number, size) => {
-            (&["ResizeVolume"], vec![(VOLUME, json!(number.to_string())), (SIZE, json!(size.to_string()))])
-        }
+        Call::UnmountVolume(id, at) => (
+            &["UnmountVolume", "DismountVolume"],
+            vec![of(id), target(at)],
+        ),
+        Call::ResizeVolume(id, size) => (
+            &["ResizeVolume"],
+            vec![of(id), (SIZE, json!(size.to_string()))],
+        ),
+        Call::ResizeDisk(number, size) => (
+            &["ResizeVolume"],
+            vec![
+                (VOLUME, json!(number.to_string())),
+                (SIZE, json!(size.to_string())),
+            ],
+        ),
         Call::GetVolumeStats(id) => (&["GetVolumeStats", "VolumeStats"], vec![of(id)]),
-        Call::GetDiskNumberFromVolumeId(id) => (&["GetDiskNumberFromVolumeID", "GetVolumeDiskNumber"], vec![of(id)]),
-        Call::GetVolumeIdFromTargetPath(at) => {
-            (&["GetVolumeIDFromTargetPath", "GetVolumeIDFromMount"], vec![target(at)])
+        Call::GetDiskNumberFromVolumeId(id) => (
+            &["GetDiskNumberFromVolumeID", "GetVolumeDiskNumber"],
+            vec![of(id)],
+        ),
+        Call::GetVolumeIdFromTargetPath(at) => (
+            &["GetVolumeIDFromTargetPath", "GetVolumeIDFromMount"],
+            vec![target(at)],
+        ),
+        Call::GetClosestVolumeIdFromTargetPath(at) => {
+            (&["GetClosestVolumeIDFromTargetPath"], vec![target(at)])
         }
-        Call::GetClosestVolumeIdFromTargetPath(at) => (&["GetClosestVolumeIDFromTargetPath"], vec![target(at)]),
         Call::WriteVolumeCache(id) => (&["WriteVolumeCache"], vec![of(id)]),
         Call::PathExists(text) => (&["PathExists"], vec![path(text)]),
         Call::Mkdir(text) => (&["Mkdir"], vec![path(text)]),
         Call::Rmdir(text, force) => (&["Rmdir"], vec![path(text), (&["force"], json!(force))]),
         Call::RmdirContents(text) => (&["RmdirContents"], vec![path(text)]),
         Call::CreateSymlink { source, link } => {
-            let fields: Vec<Field> = vec![(&["source_path"], json!(source)), (&["target_path"], json!(link))];
+            let fields: Vec<Field> = vec![
+                (&["source_path"], json!(source)),
+                (&["target_path"], json!(link)),
+            ];
             (&["CreateSymlink", "LinkPath"], fields)
         }
         Call::IsSymlink(text) => (&["IsSymlink", "IsMountPoint"], vec![path(text)]),
-        Call::NewSmbGlobalMapping { remote, local, user, password } => {
+        Call::NewSmbGlobalMapping {
+            remote,
+            local,
+            user,
+            password,
+        } => {
             let fields: Vec<Field> = vec![
                 (&["remote_path"], json!(remote)),
                 (&["local_path"], json!(local)),
@@ -127,7 +165,10 @@ fn names_and_fields(call: &Call, volume: impl Fn(&VolumeName) -> String) -> (&'s
             ];
             (&["NewSmbGlobalMapping"], fields)
         }
-        Call::RemoveSmbGlobalMapping(remote) => (&["RemoveSmbGlobalMapping"], vec![(&["remote_path"], json!(remote))]),
+        Call::RemoveSmbGlobalMapping(remote) => (
+            &["RemoveSmbGlobalMapping"],
+            vec![(&["remote_path"], json!(remote))],
+        ),
     }
 }
 
@@ -136,20 +177,40 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
     if let Some(error) = answer.get("error") {
         assert_eq!(error, "", "the error field of old versions stays empty");
     }
-    let field = |names: &[&str]| names.iter().find_map(|name| answer.get(name)).unwrap_or_else(|| panic!("{answer}"));
+    let field = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| answer.get(name))
+            .unwrap_or_else(|| panic!("{answer}"))
+    };
     let yes = |names: &[&str]| Payload::Bool(field(names).as_bool().expect("a bool"));
     let number = |names: &[&str]| number(field(names));
     let text = |names: &[&str]| text(field(names));
-    let texts = |names: &[&str]| field(names).as_array().expect("a list").iter().map(self::text).collect::<Vec<_>>();
+    let texts = |names: &[&str]| {
+        field(names)
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(self::text)
+            .collect::<Vec<_>>()
+    };
     match call {
-        Call::ListDiskLocations => Payload::Locations(by_number(field(&["disk_locations"]), |at| {
-            ["Adapter", "Bus", "Target", "LUNID"].map(|part| self::text(&at[part]))
-        })),
-        Call::ListDiskIds => Payload::Ids(by_number(field(&["diskIDs"]), |ids| match ids.get("identifiers") {
-            None => ["page83", "serial_number"].map(|id| self::text(&ids[id])),
-            Some(old) => {
-                assert_eq!(old.as_object().map(Map::len), Some(2), "{old} must have the two keys that clients know");
-                ["page83", "serialNumber"].map(|id| self::text(&old[id]))
+        Call::ListDiskLocations => {
+            Payload::Locations(by_number(field(&["disk_locations"]), |at| {
+                ["Adapter", "Bus", "Target", "LUNID"].map(|part| self::text(&at[part]))
+            }))
+        }
+        Call::ListDiskIds => Payload::Ids(by_number(field(&["diskIDs"]), |ids| {
+            match ids.get("identifiers") {
+                None => ["page83", "serial_number"].map(|id| self::text(&ids[id])),
+                Some(old) => {
+                    assert_eq!(
+                        old.as_object().map(Map::len),
+                        Some(2),
+                        "{old} must have the two keys that clients know"
+                    );
+                    ["page83", "serialNumber"].map(|id| self::text(&old[id]))
+                }
             }
         })),
         Call::GetDiskNumberByName(_) => Payload::Number(number(&["disk_number"])),
@@ -158,10 +219,15 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
         Call::ListVolumesOnDisk(..) => Payload::Volumes(texts(&["volume_ids"])),
         Call::IsVolumeFormatted(_) => yes(&["formatted"]),
         Call::GetVolumeStats(_) => {
-            let (total, used) = (number(&["total_bytes", "volumeSize"]), number(&["used_bytes", "volumeUsedSize"]));
+            let (total, used) = (
+                number(&["total_bytes", "volumeSize"]),
+                number(&["used_bytes", "volumeUsedSize"]),
+            );
             Payload::Stats { total, used }
         }
-        Call::GetDiskNumberFromVolumeId(_) => Payload::Number(number(&["disk_number", "diskNumber"])),
+        Call::GetDiskNumberFromVolumeId(_) => {
+            Payload::Number(number(&["disk_number", "diskNumber"]))
+        }
         Call::GetVolumeIdFromTargetPath(_) | Call::GetClosestVolumeIdFromTargetPath(_) => {
             Payload::Volumes(vec![text(&["volume_id"])])
         }
@@ -172,7 +238,10 @@ pub(crate) fn payload(call: &Call, answer: &Value) -> Payload {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+        .to_owned()
 }
 
 /// Numbers beyond 32 bits are strings in JSON, and all numbers are strings in old versions.
@@ -183,5 +252,9 @@ fn number(value: &Value) -> u64 {
 
 fn by_number<T>(map: &Value, read: impl Fn(&Value) -> T) -> BTreeMap<u32, T> {
     let number = |text: &String| text.parse().expect("a disk's number");
-    map.as_object().expect("a map").iter().map(|(key, value)| (number(key), read(value))).collect()
+    map.as_object()
+        .expect("a map")
+        .iter()
+        .map(|(key, value)| (number(key), read(value)))
+        .collect()
 }

@@ -103,7 +103,16 @@ const DISKS: [(Layout, Option<&str>); 8] = [
     (Layout::Reserved, None),
     (Layout::Gpt, Some("NTFS")),
 ];
-const PAGE_83: [&str; 8] = ["Google  pvc-1", "pvc-2", "600a", "Google  pvc-4", "", "Google  pvc-4", "pvc 7", "pvc-8"];
+const PAGE_83: [&str; 8] = [
+    "Google  pvc-1",
+    "pvc-2",
+    "600a",
+    "Google  pvc-4",
+    "",
+    "Google  pvc-4",
+    "pvc 7",
+    "pvc-8",
+];
 const OFFLINE: DiskKey = 6;
 const UNKNOWN_LOCATION: DiskKey = 4;
 const NVME: DiskKey = 5;
@@ -119,7 +128,10 @@ impl fmt::Debug for Model {
 
 impl Model {
     pub(crate) fn new() -> Self {
-        let system = FileSystem { name: "NTFS", files: Directory::new() };
+        let system = FileSystem {
+            name: "NTFS",
+            files: Directory::new(),
+        };
         let system = Disk {
             key: 0,
             size: 128 * GIB,
@@ -127,14 +139,22 @@ impl Model {
             online: true,
             read_only: false,
             layout: Layout::Gpt,
-            volume: Some(Volume { extent: 128 * GIB, size_generation: 0, file_system: Some(system) }),
+            volume: Some(Volume {
+                extent: 128 * GIB,
+                size_generation: 0,
+                file_system: Some(system),
+            }),
             ids: None,
             location: Some(location("0", "0", "0")),
         };
         let mut disks = BTreeMap::from([(0, system)]);
         for (at, (layout, file_system)) in DISKS.into_iter().enumerate() {
             let key = DiskKey::try_from(at + 1).expect("few");
-            let files = if key == 8 { Directory::from([(DATA.into(), Entry::File)]) } else { Directory::new() };
+            let files = if key == 8 {
+                Directory::from([(DATA.into(), Entry::File)])
+            } else {
+                Directory::new()
+            };
             let file_system = file_system.map(|name| FileSystem { name, files });
             let extent = size_of(key);
             let volume = matches!(layout, Layout::Gpt | Layout::Mbr);
@@ -150,7 +170,11 @@ impl Model {
                 online: key != OFFLINE,
                 read_only: key == OFFLINE,
                 layout,
-                volume: volume.then(|| Volume { extent, size_generation: key.into(), file_system }),
+                volume: volume.then(|| Volume {
+                    extent,
+                    size_generation: key.into(),
+                    file_system,
+                }),
                 ids: Some((PAGE_83[at], format!("serial_{key}."))),
                 location,
             };
@@ -161,16 +185,20 @@ impl Model {
             plugins.insert(name.into(), Entry::Directory(Directory::new()));
         }
         plugins.insert("m".into(), Entry::Mount(8));
-        let kubelet =
-            Directory::from([("plugins".into(), Entry::Directory(plugins)), ("pods".into(), Entry::Directory(pods))]);
+        let kubelet = Directory::from([
+            ("plugins".into(), Entry::Directory(plugins)),
+            ("pods".into(), Entry::Directory(pods)),
+        ]);
         let lib = Directory::from([
             ("kubelet".into(), Entry::Directory(kubelet)),
             ("kubelet-evil".into(), Entry::Directory(Directory::new())),
         ]);
         let var = Directory::from([("lib".into(), Entry::Directory(lib))]);
         let outside = Directory::from([("precious".into(), Entry::File)]);
-        let files =
-            Directory::from([("var".into(), Entry::Directory(var)), ("outside".into(), Entry::Directory(outside))]);
+        let files = Directory::from([
+            ("var".into(), Entry::Directory(var)),
+            ("outside".into(), Entry::Directory(outside)),
+        ]);
         Self {
             disks,
             detached: Vec::new(),
@@ -206,7 +234,9 @@ impl Model {
 
     /// Adds a disk with the lowest free number, as Windows does.
     pub(crate) fn attach(&mut self, disk: Disk) {
-        let free = (0..=u32::MAX).find(|number| !self.disks.contains_key(number)).expect("there are few disks");
+        let free = (0..=u32::MAX)
+            .find(|number| !self.disks.contains_key(number))
+            .expect("there are few disks");
         self.disks.insert(free, disk);
     }
 
@@ -256,11 +286,16 @@ pub(crate) fn simulated() -> Sim {
             _ => node,
         };
     }
-    node = node.mounted(r"C:\var\lib\kubelet\plugins\m").file(r"C:\var\lib\kubelet\plugins\m\data", "data");
+    node = node
+        .mounted(r"C:\var\lib\kubelet\plugins\m")
+        .file(r"C:\var\lib\kubelet\plugins\m\data", "data");
     for name in ["a", "b", "c"] {
         node = node.dir(&format!(r"C:\var\lib\kubelet\plugins\{name}"));
     }
-    node = node.dir(r"C:\var\lib\kubelet-evil").file(r"C:\outside\precious", "precious").smb_server("files");
+    node = node
+        .dir(r"C:\var\lib\kubelet-evil")
+        .file(r"C:\outside\precious", "precious")
+        .smb_server("files");
     for share in SHARES {
         node = node.share(share);
     }

@@ -25,7 +25,9 @@ pub(crate) fn transition(model: &Model) -> BoxedStrategy<Transition> {
         4 => Just(smb as Choice<Call>),
     ];
     let of_group = Rc::clone(&model);
-    let calls = groups.no_shrink().prop_flat_map(move |choose| choose(&of_group));
+    let calls = groups
+        .no_shrink()
+        .prop_flat_map(move |choose| choose(&of_group));
     // Drivers use the newest version most.
     let version = prop_oneof![2 => Just(0_usize), 1 => 0..6_usize];
     prop_oneof![
@@ -44,14 +46,26 @@ fn number(model: &Model) -> BoxedStrategy<u32> {
 fn hotpluggable(model: &Model) -> BoxedStrategy<u32> {
     let of = model.disks.iter().filter(|(_, disk)| disk.key != 0);
     let known: Vec<u32> = of.map(|(number, _)| *number).collect();
-    if known.is_empty() { Just(99).boxed() } else { select(known).boxed() }
+    if known.is_empty() {
+        Just(99).boxed()
+    } else {
+        select(known).boxed()
+    }
 }
 
 fn id(model: &Model) -> BoxedStrategy<VolumeName> {
-    let present: Vec<VolumeName> =
-        model.disks.values().filter(|disk| disk.volume.is_some()).map(|disk| VolumeName::Known(disk.key)).collect();
-    let any: Vec<VolumeName> =
-        model.disks.values().chain(&model.detached).map(|disk| VolumeName::Known(disk.key)).collect();
+    let present: Vec<VolumeName> = model
+        .disks
+        .values()
+        .filter(|disk| disk.volume.is_some())
+        .map(|disk| VolumeName::Known(disk.key))
+        .collect();
+    let any: Vec<VolumeName> = model
+        .disks
+        .values()
+        .chain(&model.detached)
+        .map(|disk| VolumeName::Known(disk.key))
+        .collect();
     let wrong = vec![
         VolumeName::Unknown,
         VolumeName::Malformed(""),
@@ -62,7 +76,16 @@ fn id(model: &Model) -> BoxedStrategy<VolumeName> {
 }
 
 fn disk(model: &Model) -> Calls {
-    let names = vec!["pvc-1", "Google  pvc-1", "pvc-2", "600a", "pvc-4", "7", "late", "unknown"];
+    let names = vec![
+        "pvc-1",
+        "Google  pvc-1",
+        "pvc-2",
+        "600a",
+        "pvc-4",
+        "7",
+        "late",
+        "unknown",
+    ];
     prop_oneof![
         1 => Just(Call::ListDiskLocations),
         1 => Just(Call::ListDiskIds),
@@ -80,7 +103,8 @@ fn disk(model: &Model) -> Calls {
 fn size() -> BoxedStrategy<i64> {
     let between = |step: u64| i64::try_from(step * GIB + 512 * MIB).expect("small");
     let sizes: Vec<i64> = (0..6).map(between).collect();
-    prop_oneof![4 => Just(0), 4 => select(sizes), 1 => select(vec![-1, i64::MIN, i64::MAX, 1])].boxed()
+    prop_oneof![4 => Just(0), 4 => select(sizes), 1 => select(vec![-1, i64::MIN, i64::MAX, 1])]
+        .boxed()
 }
 
 fn volume(model: &Model) -> Calls {
@@ -132,10 +156,17 @@ fn identical(model: &Model) -> Calls {
     let mut again = Vec::new();
     for (names, entry) in below(model) {
         if let Entry::Link(Target::Path(target)) = entry {
-            again.push(Call::CreateSymlink { source: text(target), link: text(&names) });
+            again.push(Call::CreateSymlink {
+                source: text(target),
+                link: text(&names),
+            });
         }
     }
-    if again.is_empty() { strict_path(model).prop_map(Call::Mkdir).boxed() } else { select(again).boxed() }
+    if again.is_empty() {
+        strict_path(model).prop_map(Call::Mkdir).boxed()
+    } else {
+        select(again).boxed()
+    }
 }
 
 fn remote() -> BoxedStrategy<String> {
@@ -146,17 +177,39 @@ fn remote() -> BoxedStrategy<String> {
         2 => format!(r"\\files\{share}\sub"),
         _ => format!(r"\\files\{share}"),
     });
-    let wrong = ["", r"\\files", r"\\files\", r"\\files\none", r"\\unknown\one"].map(str::to_owned).to_vec();
+    let wrong = [
+        "",
+        r"\\files",
+        r"\\files\",
+        r"\\files\none",
+        r"\\unknown\one",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     prop_oneof![8 => known, 1 => select(wrong)].boxed()
 }
 
 fn smb(model: &Model) -> Calls {
     let passwords = model.passwords.clone();
     let local = prop_oneof![2 => Just(String::new()), 2 => strict_path(model)];
-    let map = (remote(), local, select(USERS.to_vec()), prop::bool::weighted(0.85));
+    let map = (
+        remote(),
+        local,
+        select(USERS.to_vec()),
+        prop::bool::weighted(0.85),
+    );
     let map = map.prop_map(move |(remote, local, user, right)| {
-        let password = if right { password(user, passwords[user]) } else { password(user, 99) };
-        Call::NewSmbGlobalMapping { remote, local, user, password }
+        let password = if right {
+            password(user, passwords[user])
+        } else {
+            password(user, 99)
+        };
+        Call::NewSmbGlobalMapping {
+            remote,
+            local,
+            user,
+            password,
+        }
     });
     prop_oneof![4 => map, 1 => remote().prop_map(Call::RemoveSmbGlobalMapping)].boxed()
 }
@@ -192,11 +245,16 @@ fn text(names: &[String]) -> String {
 /// A path below the kubelet directory: an existing entry, a new one, or one behind a link.
 fn names(model: &Model) -> BoxedStrategy<Names> {
     // Without `plugins` and `pods`.
-    let entries: Vec<Names> =
-        below(model).into_iter().map(|(names, _)| names).filter(|names| names.len() > KUBELET.len() + 1).collect();
+    let entries: Vec<Names> = below(model)
+        .into_iter()
+        .map(|(names, _)| names)
+        .filter(|names| names.len() > KUBELET.len() + 1)
+        .collect();
     let directories: Vec<Names> = below(model)
         .into_iter()
-        .filter(|(names, entry)| matches!(entry, Entry::Directory(_)) && names.len() < KUBELET.len() + 4)
+        .filter(|(names, entry)| {
+            matches!(entry, Entry::Directory(_)) && names.len() < KUBELET.len() + 4
+        })
         .map(|(names, _)| names)
         .chain([KUBELET.map(str::to_owned).to_vec()])
         .collect();
@@ -206,7 +264,11 @@ fn names(model: &Model) -> BoxedStrategy<Names> {
         names.push(name.to_owned());
         names
     };
-    let existing = if entries.is_empty() { base().boxed() } else { select(entries).boxed() };
+    let existing = if entries.is_empty() {
+        base().boxed()
+    } else {
+        select(entries).boxed()
+    };
     prop_oneof![
         8 => existing.clone(),
         6 => (base(), fresh()).prop_map(child),
@@ -233,7 +295,11 @@ const INVALID_PATHS: [&str; 11] = [
 fn path(model: &Model, spell: impl Fn(Names, u8) -> String + 'static) -> BoxedStrategy<String> {
     let spelled = (names(model), 0..12_u8).prop_map(move |(names, form)| spell(names, form));
     let long = format!(r"C:\var\lib\kubelet\pods\{}", "x".repeat(260));
-    let wrong = INVALID_PATHS.map(str::to_owned).into_iter().chain([long]).collect::<Vec<_>>();
+    let wrong = INVALID_PATHS
+        .map(str::to_owned)
+        .into_iter()
+        .chain([long])
+        .collect::<Vec<_>>();
     prop_oneof![15 => spelled, 1 => select(wrong)].boxed()
 }
 
@@ -272,7 +338,11 @@ fn mountable(model: &Model) -> BoxedStrategy<String> {
         matches!(entry, Entry::Directory(inner) if inner.is_empty()).then(|| text(&names))
     };
     let found: Vec<String> = below(model).into_iter().filter_map(empty).collect();
-    if found.is_empty() { loose_path(model) } else { select(found).boxed() }
+    if found.is_empty() {
+        loose_path(model)
+    } else {
+        select(found).boxed()
+    }
 }
 
 /// A mounted volume and its mount point.
@@ -283,5 +353,9 @@ fn mounted(model: &Model) -> BoxedStrategy<(VolumeName, String)> {
             found.push((VolumeName::Known(*key), text(&names)));
         }
     }
-    if found.is_empty() { (id(model), loose_path(model)).boxed() } else { select(found).boxed() }
+    if found.is_empty() {
+        (id(model), loose_path(model)).boxed()
+    } else {
+        select(found).boxed()
+    }
 }

@@ -48,7 +48,10 @@ pub(crate) struct SystemUnderTest {
 
 impl SystemUnderTest {
     pub(crate) fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let sim = simulated();
         let daemon = runtime.block_on(async { Daemon::on(&sim) });
         Self {
@@ -63,7 +66,11 @@ impl SystemUnderTest {
 
     pub(crate) fn name(&self, id: &VolumeName) -> String {
         match id {
-            VolumeName::Known(key) => self.volumes.get(key).map_or(UNKNOWN_VOLUME, String::as_str).to_owned(),
+            VolumeName::Known(key) => self
+                .volumes
+                .get(key)
+                .map_or(UNKNOWN_VOLUME, String::as_str)
+                .to_owned(),
             VolumeName::Unknown => UNKNOWN_VOLUME.to_owned(),
             VolumeName::Malformed(text) => (*text).to_owned(),
         }
@@ -99,7 +106,8 @@ impl SystemUnderTest {
         match event {
             Event::Grow(number) => {
                 if let Some(disk) = self.sim.disk(*number) {
-                    self.sim.grow_disk(*number, disk.size + crate::reference_model::GIB);
+                    self.sim
+                        .grow_disk(*number, disk.size + crate::reference_model::GIB);
                 }
             }
             Event::Detach(number) => self.detached.extend(self.sim.unplug_disk(*number)),
@@ -110,15 +118,25 @@ impl SystemUnderTest {
             }
             Event::AttachNew { enumerated } => {
                 let (_, description) = crate::reference_model::another(model.next_key() - 1);
-                self.sim.attach_disk(&description, *enumerated).expect("a disk");
+                self.sim
+                    .attach_disk(&description, *enumerated)
+                    .expect("a disk");
             }
             Event::RestartDaemon => self.restart(),
             Event::SmbReachable(up) => assert!(self.sim.set_smb_reachable("files", *up)),
             Event::ChangePassword(user) => {
-                assert!(self.sim.rotate_smb_password("files", user, &password(user, model.passwords[user])));
+                assert!(self.sim.rotate_smb_password(
+                    "files",
+                    user,
+                    &password(user, model.passwords[user])
+                ));
             }
-            Event::MakeDirectory(path) if takes_effect => external.mkdir(path).expect("the parent directory exists"),
-            Event::WriteFile(path) if takes_effect => external.write(path, "").expect("the parent directory exists"),
+            Event::MakeDirectory(path) if takes_effect => {
+                external.mkdir(path).expect("the parent directory exists")
+            }
+            Event::WriteFile(path) if takes_effect => external
+                .write(path, "")
+                .expect("the parent directory exists"),
             Event::MakeDirectory(_) | Event::WriteFile(_) => {}
         }
         // New volumes arrive after a delay.
@@ -127,7 +145,11 @@ impl SystemUnderTest {
 
     pub(crate) fn stop(mut self) {
         let daemon = self.daemon.take().expect("the daemon runs");
-        assert_eq!(self.runtime.block_on(daemon.stop()), Unfinished::default(), "no call or operation is unfinished");
+        assert_eq!(
+            self.runtime.block_on(daemon.stop()),
+            Unfinished::default(),
+            "no call or operation is unfinished"
+        );
         assert_eq!(self.sim.open_handles(), 0, "a handle was left open");
     }
 }
@@ -148,7 +170,12 @@ impl Daemon {
             let server = Server::new(executor, Limits::default());
             server.serve(endpoints, async { drop(stopped.await) }).await
         });
-        Self { dialers, channels: BTreeMap::new(), stop, serving }
+        Self {
+            dialers,
+            channels: BTreeMap::new(),
+            stop,
+            serving,
+        }
     }
 
     async fn channel(&mut self, row: usize) -> Channel {
@@ -160,11 +187,16 @@ impl Daemon {
         let dial = tower::service_fn(move |_| {
             let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
             std::future::ready(
-                stream.map(TokioIo::new).ok_or_else(|| io::Error::other("the channel connects only once")),
+                stream
+                    .map(TokioIo::new)
+                    .ok_or_else(|| io::Error::other("the channel connects only once")),
             )
         });
         let endpoint = tonic::transport::Endpoint::from_static("http://localhost");
-        let channel = endpoint.connect_with_connector(dial).await.expect("the endpoint accepts");
+        let channel = endpoint
+            .connect_with_connector(dial)
+            .await
+            .expect("the endpoint accepts");
         self.channels.insert(row, channel.clone());
         channel
     }

@@ -101,6 +101,8 @@ impl Call {
     /// Whether the call must not change any state: its RPC says so by its name.
     pub(crate) fn reads(&self) -> bool {
         let name = format!("{self:?}");
-        ["List", "Get", "Is", "PathExists"].iter().any(|prefix| name.starts_with(prefix))
+        ["List", "Get", "Is", "PathExists"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
     }
 }

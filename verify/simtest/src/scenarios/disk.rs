@@ -2,8 +2,8 @@
 
 use os_sim::{Builder, DiskDescription, Sim};
 use storage_ops::{
-    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations, ListVolumesOnDisk,
-    PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
+    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations,
+    ListVolumesOnDisk, PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine_all, state};
@@ -18,19 +18,49 @@ const STATES: &[State] = &[
     state("raw", || disk().build()),
     state("raw, offline", || disk().offline().build()),
     state("raw, read-only", || disk().read_only().build()),
-    state("raw, with a backup GPT", || disk().formatted("backup GPT of 512-byte sectors").build()),
+    state("raw, with a backup GPT", || {
+        disk().formatted("backup GPT of 512-byte sectors").build()
+    }),
     state("raw, grown", || disk().grown_to(2 * GIB).build()),
-    state("GPT with only the reserved partition", || disk().gpt().build()),
-    state("GPT with only the reserved partition, offline and read-only", || disk().gpt().offline().read_only().build()),
+    state("GPT with only the reserved partition", || {
+        disk().gpt().build()
+    }),
+    state(
+        "GPT with only the reserved partition, offline and read-only",
+        || disk().gpt().offline().read_only().build(),
+    ),
     state("MBR", || disk().mbr().formatted("NTFS").build()),
-    state("file system at sector 0", || disk().superfloppy().formatted("NTFS").build()),
+    state("file system at sector 0", || {
+        disk().superfloppy().formatted("NTFS").build()
+    }),
     state("partitioned", || disk().partitioned().build()),
-    state("partitioned, offline", || disk().partitioned().offline().build()),
-    state("formatted", || disk().partitioned().formatted("NTFS").build()),
-    state("formatted, read-only", || disk().partitioned().formatted("NTFS").read_only().build()),
-    state("formatted, offline and read-only", || disk().partitioned().formatted("NTFS").offline().read_only().build()),
-    state("formatted, grown", || disk().partitioned().formatted("NTFS").grown_to(2 * GIB).build()),
-    state("one of two disks with one name", || disk().disk(GIB).page83_ascii("Google  pvc-x").build()),
+    state("partitioned, offline", || {
+        disk().partitioned().offline().build()
+    }),
+    state("formatted", || {
+        disk().partitioned().formatted("NTFS").build()
+    }),
+    state("formatted, read-only", || {
+        disk().partitioned().formatted("NTFS").read_only().build()
+    }),
+    state("formatted, offline and read-only", || {
+        disk()
+            .partitioned()
+            .formatted("NTFS")
+            .offline()
+            .read_only()
+            .build()
+    }),
+    state("formatted, grown", || {
+        disk()
+            .partitioned()
+            .formatted("NTFS")
+            .grown_to(2 * GIB)
+            .build()
+    }),
+    state("one of two disks with one name", || {
+        disk().disk(GIB).page83_ascii("Google  pvc-x").build()
+    }),
     state("missing", || os_sim::node().build()),
 ];
 
@@ -38,11 +68,21 @@ const STATES: &[State] = &[
 /// end in "extents" have volumes that answer the query of their extents while they are offline.
 const NO_AUTOMOUNT: &[State] = &[
     state("raw, no automount", || disk().no_automount().build()),
-    state("raw, no automount, extents", || with_extents(&disk().no_automount())),
-    state("raw, offline and read-only, no automount", || disk().offline().read_only().no_automount().build()),
-    state("partitioned, volume offline", || disk().partitioned().no_automount().build()),
-    state("formatted, volume offline", || formatted().no_automount().build()),
-    state("formatted, volume offline, extents", || with_extents(&formatted().no_automount())),
+    state("raw, no automount, extents", || {
+        with_extents(&disk().no_automount())
+    }),
+    state("raw, offline and read-only, no automount", || {
+        disk().offline().read_only().no_automount().build()
+    }),
+    state("partitioned, volume offline", || {
+        disk().partitioned().no_automount().build()
+    }),
+    state("formatted, volume offline", || {
+        formatted().no_automount().build()
+    }),
+    state("formatted, volume offline, extents", || {
+        with_extents(&formatted().no_automount())
+    }),
     state("formatted, offline and read-only, no automount", || {
         formatted().offline().read_only().no_automount().build()
     }),
@@ -62,7 +102,8 @@ fn with_extents(node: &Builder) -> Sim {
 /// new disk.
 const UNDETECTED: State = state("a second disk, not yet detected", || {
     let sim = disk().build();
-    sim.attach_disk(&DiskDescription::new(GIB), false).expect("a plain disk");
+    sim.attach_disk(&DiskDescription::new(GIB), false)
+        .expect("a plain disk");
     sim
 });
 
@@ -71,28 +112,60 @@ const RESCAN: Spec = Spec::new("Rescan", |_| boxed(Rescan)).may_change(&["disk 2
 const OPERATIONS: &[Spec] = &[
     Spec::new("ListDiskLocations", |_| boxed(ListDiskLocations)),
     Spec::new("ListDiskIDs", |_| boxed(ListDiskIds)).may_omit_disks(),
-    Spec::new("GetDiskNumberByName", |_| boxed(GetDiskNumberByName { name: "pvc-x".into() })).may_omit_disks(),
+    Spec::new("GetDiskNumberByName", |_| {
+        boxed(GetDiskNumberByName {
+            name: "pvc-x".into(),
+        })
+    })
+    .may_omit_disks(),
     Spec::new("GetDiskStats", |_| boxed(GetDiskStats { disk: ONE })).may_omit_disks(),
     Spec::new("GetDiskState", |_| boxed(GetDiskState { disk: ONE })),
-    Spec::new("SetDiskState(online)", |_| boxed(SetDiskState { disk: ONE, online: true }))
-        .may_change(&["disk 1 "])
-        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && !disk.offline && !disk.read_only)),
-    Spec::new("SetDiskState(offline)", |_| boxed(SetDiskState { disk: ONE, online: false }))
-        .may_change(&["disk 1 "])
-        .ensures(|sim| sim.disks().iter().any(|disk| disk.number == 1 && disk.offline)),
+    Spec::new("SetDiskState(online)", |_| {
+        boxed(SetDiskState {
+            disk: ONE,
+            online: true,
+        })
+    })
+    .may_change(&["disk 1 "])
+    .ensures(|sim| {
+        sim.disks()
+            .iter()
+            .any(|disk| disk.number == 1 && !disk.offline && !disk.read_only)
+    }),
+    Spec::new("SetDiskState(offline)", |_| {
+        boxed(SetDiskState {
+            disk: ONE,
+            online: false,
+        })
+    })
+    .may_change(&["disk 1 "])
+    .ensures(|sim| {
+        sim.disks()
+            .iter()
+            .any(|disk| disk.number == 1 && disk.offline)
+    }),
     Spec::new("PartitionDisk", |_| boxed(PartitionDisk { disk: ONE }))
         .may_change(&["disk 1 "])
         .ensures(|sim| sim.volume_on(1).is_some()),
     RESCAN,
-    Spec::new("ListVolumesOnDisk", |_| boxed(ListVolumesOnDisk { disk: ONE, partition: 0 })),
-    Spec::new("ResizeVolume(of a disk)", |_| boxed(ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0)))
-        .may_change(&["disk 1 "]),
+    Spec::new("ListVolumesOnDisk", |_| {
+        boxed(ListVolumesOnDisk {
+            disk: ONE,
+            partition: 0,
+        })
+    }),
+    Spec::new("ResizeVolume(of a disk)", |_| {
+        boxed(ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0))
+    })
+    .may_change(&["disk 1 "]),
 ];
 
 /// Returns each operation on disks in each state of a disk.
 pub fn scenarios() -> Vec<Scenario> {
     let on_disk = |spec: Spec| spec.on_disk(1);
-    let online = OPERATIONS.iter().filter(|spec| ["PartitionDisk", "SetDiskState(online)"].contains(&spec.name));
+    let online = OPERATIONS
+        .iter()
+        .filter(|spec| ["PartitionDisk", "SetDiskState(online)"].contains(&spec.name));
     [
         combine_all(OPERATIONS, STATES, on_disk),
         combine_all(&[RESCAN], &[UNDETECTED], on_disk),

@@ -3,8 +3,9 @@
 
 use os_sim::Sim;
 use storage_ops::{
-    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal, GetTargetDisks,
-    Iqn, ListTargetPortals, Node, RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
+    AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
+    GetTargetDisks, Iqn, ListTargetPortals, Node, RemoveTargetPortal, Secret, SetMutualChapSecret,
+    TargetPortal,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, state};
@@ -15,7 +16,11 @@ const MUTUAL: &str = "hunter2-mutual";
 
 fn network(initiator_runs: bool) -> Sim {
     let service = os_sim::node().service("MSiSCSI", "Microsoft iSCSI Initiator Service");
-    let service = if initiator_runs { service.running() } else { service };
+    let service = if initiator_runs {
+        service.running()
+    } else {
+        service
+    };
     let portal = service.iscsi_portal("10.0.0.5", 3260);
     portal
         .target("iqn.2024-01.test:plain")
@@ -88,11 +93,22 @@ const STATES: &[State] = &[
     state("a portal", || after(&[add])),
     state("targets discovered", || after(&[add, discover])),
     state("connected", || after(&[add, discover, connect])),
-    state("both targets connected", || after(&[add, discover, connect, connect_by_chap])),
-    state("a target of the same name connected at another portal", || {
-        let add_other = || boxed(AddTargetPortal { portal: portal_at("10.0.0.6") });
-        after(&[add, discover, add_other, || connect_at(portal_at("10.0.0.6"))])
+    state("both targets connected", || {
+        after(&[add, discover, connect, connect_by_chap])
     }),
+    state(
+        "a target of the same name connected at another portal",
+        || {
+            let add_other = || {
+                boxed(AddTargetPortal {
+                    portal: portal_at("10.0.0.6"),
+                })
+            };
+            after(&[add, discover, add_other, || {
+                connect_at(portal_at("10.0.0.6"))
+            }])
+        },
+    ),
     state("initiator not running", || network(false)),
 ];
 
@@ -101,15 +117,31 @@ const DISKS: &[&str] = &["portal ", "target ", "disk 1 ", "disk 2 "];
 const OPERATIONS: &[Spec] = &[
     Spec::new("AddTargetPortal", |_| add()).may_change(&["portal ", "target "]),
     Spec::new("DiscoverTargetPortal", |_| discover()).may_change(&["target "]),
-    Spec::new("RemoveTargetPortal", |_| boxed(RemoveTargetPortal { portal: portal() }))
-        .may_change(&["portal ", "target "]),
+    Spec::new("RemoveTargetPortal", |_| {
+        boxed(RemoveTargetPortal { portal: portal() })
+    })
+    .may_change(&["portal ", "target "]),
     Spec::new("ListTargetPortals", |_| boxed(ListTargetPortals)),
     Spec::new("ConnectTarget", |_| connect()).may_change(DISKS),
     Spec::new("ConnectTarget(by CHAP)", |_| connect_by_chap()).may_change(DISKS),
-    Spec::new("DisconnectTarget", |_| boxed(DisconnectTarget { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") }))
-        .may_change(DISKS),
-    Spec::new("GetTargetDisks", |_| boxed(GetTargetDisks { portal: portal(), iqn: iqn("iqn.2024-01.test:plain") })),
-    Spec::new("SetMutualChapSecret", |_| boxed(SetMutualChapSecret { secret: Secret::new(MUTUAL.into()) })),
+    Spec::new("DisconnectTarget", |_| {
+        boxed(DisconnectTarget {
+            portal: portal(),
+            iqn: iqn("iqn.2024-01.test:plain"),
+        })
+    })
+    .may_change(DISKS),
+    Spec::new("GetTargetDisks", |_| {
+        boxed(GetTargetDisks {
+            portal: portal(),
+            iqn: iqn("iqn.2024-01.test:plain"),
+        })
+    }),
+    Spec::new("SetMutualChapSecret", |_| {
+        boxed(SetMutualChapSecret {
+            secret: Secret::new(MUTUAL.into()),
+        })
+    }),
 ];
 
 /// Returns each operation of the initiator in each of its states.

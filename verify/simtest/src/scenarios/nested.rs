@@ -3,8 +3,8 @@
 
 use os_sim::{Builder, Sim};
 use storage_ops::{
-    Config, CreateSymlink, DiskNumber, Mkdir, MountVolume, PathExists, Rmdir, RmdirContents, SetDiskState,
-    UnmountVolume,
+    Config, CreateSymlink, DiskNumber, Mkdir, MountVolume, PathExists, Rmdir, RmdirContents,
+    SetDiskState, UnmountVolume,
 };
 
 use super::filesystem::{PATH, SOURCE, tree};
@@ -29,8 +29,15 @@ pub(crate) fn nested() -> Config {
 }
 
 fn node() -> Builder {
-    let node = os_sim::node().smb_server("files").share("one").user(r"domain\user", PASSWORD);
-    let node = node.dir(SOURCE).file(r"C:\outside\a\p\kept", b"kept").dir(r"C:\var\lib\kubelet\pods\a").dir(MOVED);
+    let node = os_sim::node()
+        .smb_server("files")
+        .share("one")
+        .user(r"domain\user", PASSWORD);
+    let node = node
+        .dir(SOURCE)
+        .file(r"C:\outside\a\p\kept", b"kept")
+        .dir(r"C:\var\lib\kubelet\pods\a")
+        .dir(MOVED);
     node.disk(GIB).partitioned().formatted("NTFS")
 }
 
@@ -45,8 +52,12 @@ fn replaced(node: &Builder, target: &str) -> Sim {
 
 const STATES: &[State] = &[
     state("an inner directory", || tree(node()).build()),
-    state("an inner directory that was moved", || replaced(&node().dir(r"C:\moved\pods\a\p\d"), MOVED)),
-    state("an inner directory that leads out", || replaced(&node(), r"C:\outside")),
+    state("an inner directory that was moved", || {
+        replaced(&node().dir(r"C:\moved\pods\a\p\d"), MOVED)
+    }),
+    state("an inner directory that leads out", || {
+        replaced(&node(), r"C:\outside")
+    }),
 ];
 
 const CHANGES: &[&str] = &[
@@ -57,28 +68,80 @@ const CHANGES: &[&str] = &[
 ];
 
 const OPERATIONS: &[Spec] = &[
-    Spec::new("PathExists(inner)", |_| boxed(PathExists { path: path(PATH), context: None })),
-    Spec::new("Mkdir(inner)", |_| boxed(Mkdir { path: path(r"C:\var\lib\kubelet\pods\a\p\new"), context: None }))
-        .may_change(CHANGES),
-    Spec::new("Rmdir(inner)", |_| boxed(Rmdir { path: path(PATH), context: None, force: true }))
-        .may_change(CHANGES)
-        .ensures(|sim| !sim.external().exists(PATH)),
-    Spec::new("RmdirContents(inner)", |_| boxed(RmdirContents { path: path(PATH) })).may_change(CHANGES),
-    Spec::new("CreateSymlink(inner)", |_| boxed(CreateSymlink { source: path(SOURCE), target: path(PATH) }))
-        .may_change(CHANGES),
+    Spec::new("PathExists(inner)", |_| {
+        boxed(PathExists {
+            path: path(PATH),
+            context: None,
+        })
+    }),
+    Spec::new("Mkdir(inner)", |_| {
+        boxed(Mkdir {
+            path: path(r"C:\var\lib\kubelet\pods\a\p\new"),
+            context: None,
+        })
+    })
+    .may_change(CHANGES),
+    Spec::new("Rmdir(inner)", |_| {
+        boxed(Rmdir {
+            path: path(PATH),
+            context: None,
+            force: true,
+        })
+    })
+    .may_change(CHANGES)
+    .ensures(|sim| !sim.external().exists(PATH)),
+    Spec::new("RmdirContents(inner)", |_| {
+        boxed(RmdirContents { path: path(PATH) })
+    })
+    .may_change(CHANGES),
+    Spec::new("CreateSymlink(inner)", |_| {
+        boxed(CreateSymlink {
+            source: path(SOURCE),
+            target: path(PATH),
+        })
+    })
+    .may_change(CHANGES),
     Spec::new("MountVolume(inner)", |sim| {
-        boxed(MountVolume { volume: volume(sim, 1), target: path(r"C:\var\lib\kubelet\pods\a\p\d") })
+        boxed(MountVolume {
+            volume: volume(sim, 1),
+            target: path(r"C:\var\lib\kubelet\pods\a\p\d"),
+        })
     })
     .may_change(CHANGES),
 ];
 
 const OPERATIONS_ABOVE: &[Spec] = &[
-    Spec::new("Rmdir(above)", |_| boxed(Rmdir { path: path(ABOVE), context: None, force: true })),
-    Spec::new("RmdirContents(above)", |_| boxed(RmdirContents { path: path(ABOVE) })),
-    Spec::new("CreateSymlink(above)", |_| boxed(CreateSymlink { source: path(PODS), target: path(ABOVE) })),
-    Spec::new("NewSmbGlobalMapping(above)", |_| boxed(map(r"domain\user", PASSWORD, Some(ABOVE)))),
-    Spec::new("MountVolume(above)", |sim| boxed(MountVolume { volume: volume(sim, 1), target: path(ABOVE) })),
-    Spec::new("UnmountVolume(above)", |sim| boxed(UnmountVolume { volume: volume(sim, 1), target: path(ABOVE) })),
+    Spec::new("Rmdir(above)", |_| {
+        boxed(Rmdir {
+            path: path(ABOVE),
+            context: None,
+            force: true,
+        })
+    }),
+    Spec::new("RmdirContents(above)", |_| {
+        boxed(RmdirContents { path: path(ABOVE) })
+    }),
+    Spec::new("CreateSymlink(above)", |_| {
+        boxed(CreateSymlink {
+            source: path(PODS),
+            target: path(ABOVE),
+        })
+    }),
+    Spec::new("NewSmbGlobalMapping(above)", |_| {
+        boxed(map(r"domain\user", PASSWORD, Some(ABOVE)))
+    }),
+    Spec::new("MountVolume(above)", |sim| {
+        boxed(MountVolume {
+            volume: volume(sim, 1),
+            target: path(ABOVE),
+        })
+    }),
+    Spec::new("UnmountVolume(above)", |sim| {
+        boxed(UnmountVolume {
+            volume: volume(sim, 1),
+            target: path(ABOVE),
+        })
+    }),
 ];
 
 /// Settings with kubelet's directory behind a link on the volume of disk 1 to that of disk 2.
@@ -87,16 +150,34 @@ fn behind_links() -> Config {
 }
 
 const BEHIND_LINKS: State = state("a working directory behind links", || {
-    let node = os_sim::node().disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\first");
-    let node = node.disk(GIB).partitioned().formatted("NTFS").mounted(r"C:\second");
-    node.dir(r"C:\second\kubelet\pods\a\p").junction(r"C:\first\k", r"C:\second\kubelet").build()
+    let node = os_sim::node()
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\first");
+    let node = node
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .mounted(r"C:\second");
+    node.dir(r"C:\second\kubelet\pods\a\p")
+        .junction(r"C:\first\k", r"C:\second\kubelet")
+        .build()
 });
 
 const ON_THE_WAY: &[Spec] = &[
     Spec::new("MountVolume(on the way)", |sim| {
-        boxed(MountVolume { volume: volume(sim, 1), target: path(r"C:\first\k\pods\a\p") })
+        boxed(MountVolume {
+            volume: volume(sim, 1),
+            target: path(r"C:\first\k\pods\a\p"),
+        })
     }),
-    Spec::new("SetDiskState(on the way)", |_| boxed(SetDiskState { disk: DiskNumber(1), online: false })),
+    Spec::new("SetDiskState(on the way)", |_| {
+        boxed(SetDiskState {
+            disk: DiskNumber(1),
+            online: false,
+        })
+    }),
 ];
 
 /// Returns each operation on paths with nested working directories, and with one behind links.

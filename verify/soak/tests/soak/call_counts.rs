@@ -34,7 +34,11 @@ impl SentCall {
     /// Counts a call that is sent now.
     pub(crate) fn new(counts: &Arc<CallCounts>, call: &str) -> Self {
         counts.lock().entry(call.to_owned()).or_default().sent += 1;
-        Self { counts: Arc::clone(counts), call: call.to_owned(), code: None }
+        Self {
+            counts: Arc::clone(counts),
+            call: call.to_owned(),
+            code: None,
+        }
     }
 
     /// Counts the answer.
@@ -87,17 +91,35 @@ impl CallCounts {
             let (service, method) = call.split_once('/').expect("a path");
             let labels = format!("grpc_method=\"{method}\",grpc_service=\"{service}\"");
             let of = |metric: &str, code: &str| sum(metrics, metric, &[&labels, code]);
-            let (started, handled) = (of("grpc_server_started_total{", ""), of("grpc_server_handled_total{", ""));
-            assert_eq!(started, handled, "{call}: the daemon has started calls that have not ended");
+            let (started, handled) = (
+                of("grpc_server_started_total{", ""),
+                of("grpc_server_handled_total{", ""),
+            );
+            assert_eq!(
+                started, handled,
+                "{call}: the daemon has started calls that have not ended"
+            );
             let range = answered..=calls.sent;
-            assert!(range.contains(&handled), "{call}: the daemon handled {handled}, the clients made {range:?}");
+            assert!(
+                range.contains(&handled),
+                "{call}: the daemon handled {handled}, the clients made {range:?}"
+            );
             let mut excess = 0;
             for (code, answers) in &calls.answered {
-                let count = of("grpc_server_handled_total{", &format!("grpc_code=\"{code}\""));
-                assert!(count >= *answers, "{call} {code}: the daemon sent {count}, the clients received {answers}");
+                let count = of(
+                    "grpc_server_handled_total{",
+                    &format!("grpc_code=\"{code}\""),
+                );
+                assert!(
+                    count >= *answers,
+                    "{call} {code}: the daemon sent {count}, the clients received {answers}"
+                );
                 excess += count - answers;
             }
-            assert!(excess <= calls.abandoned, "{call}: {excess} answers that no client received");
+            assert!(
+                excess <= calls.abandoned,
+                "{call}: {excess} answers that no client received"
+            );
         }
     }
 
@@ -108,8 +130,12 @@ impl CallCounts {
 
 /// Returns the sum of a metric's values whose labels contain all of these words.
 pub(crate) fn sum(metrics: &str, metric: &str, words: &[&str]) -> u64 {
-    let lines = metrics.lines().filter(|line| line.starts_with(metric) && words.iter().all(|word| line.contains(word)));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    let lines = metrics
+        .lines()
+        .filter(|line| line.starts_with(metric) && words.iter().all(|word| line.contains(word)));
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum()
 }
 
 /// Returns a status code's name as in the metrics.
@@ -126,7 +152,11 @@ impl fmt::Display for CallCounts {
         let calls = self.lock();
         let sum = |of: fn(&Counts) -> u64| calls.values().map(of).sum::<u64>();
         let (sent, abandoned) = (sum(|calls| calls.sent), sum(|calls| calls.abandoned));
-        write!(f, "{sent} calls sent, {} answered, {abandoned} abandoned", sent - abandoned)
+        write!(
+            f,
+            "{sent} calls sent, {} answered, {abandoned} abandoned",
+            sent - abandoned
+        )
     }
 }
 

@@ -35,7 +35,14 @@ impl Client {
         connections: Connections,
         counts: Arc<CallCounts>,
     ) -> Self {
-        Self { number, services, connections, counts, rng: Rng::new(seed), silent: Vec::new() }
+        Self {
+            number,
+            services,
+            connections,
+            counts,
+            rng: Rng::new(seed),
+            silent: Vec::new(),
+        }
     }
 
     /// Runs cycles until the run stops, and returns their number.
@@ -65,7 +72,10 @@ impl Client {
 
     /// Returns the name of the service of a group.
     fn service(&self, group: &str) -> &'static str {
-        self.services.into_iter().find(|service| service.ends_with(group)).expect("a group that the client uses")
+        self.services
+            .into_iter()
+            .find(|service| service.ends_with(group))
+            .expect("a group that the client uses")
     }
 
     async fn connect(&self, group: &str) -> ServiceClient {
@@ -73,7 +83,10 @@ impl Client {
     }
 
     async fn stream(&self) -> DuplexStream {
-        self.connections.open(self.service("Filesystem")).await.expect("the daemon accepts every connection")
+        self.connections
+            .open(self.service("Filesystem"))
+            .await
+            .expect("the daemon accepts every connection")
     }
 
     pub(crate) async fn misbehave(&mut self) {
@@ -85,7 +98,11 @@ impl Client {
             1 => self.send_partial_request().await,
             2 => {
                 let large = json!({"path": "x".repeat((4 << 20) + 1)});
-                let outcome = self.connect("Filesystem").await.call("PathExists", large).await;
+                let outcome = self
+                    .connect("Filesystem")
+                    .await
+                    .call("PathExists", large)
+                    .await;
                 let status = outcome.expect_err("a request that is too large");
                 assert_eq!(status.code(), Code::OutOfRange, "{status}");
             }
@@ -106,14 +123,23 @@ impl Client {
     async fn send_partial_request(&mut self) {
         let service = self.service("Filesystem");
         let call = format!("{service}/PathExists");
-        let message = encoded(service, "PathExists", &json!({"path": r"C:\var\lib\kubelet"}));
+        let message = encoded(
+            service,
+            "PathExists",
+            &json!({"path": r"C:\var\lib\kubelet"}),
+        );
         let request = frames::request(&call, &message);
-        let length = 1 + self.rng.below(u64::try_from(request.len() - 1).expect("small"));
+        let length = 1 + self
+            .rng
+            .below(u64::try_from(request.len() - 1).expect("small"));
         let mut stream = self.stream().await;
         // If the headers are complete, the daemon starts the call, and ends it when the connection
         // is closed.
         drop(SentCall::new(&self.counts, &call));
-        stream.write_all(&request[..usize::try_from(length).expect("small")]).await.expect("the daemon reads");
+        stream
+            .write_all(&request[..usize::try_from(length).expect("small")])
+            .await
+            .expect("the daemon reads");
         if self.rng.below(2) == 0 {
             self.leave_open(stream);
         }
@@ -128,13 +154,37 @@ impl Client {
         let partition = json!({"disk_number": self.number});
         let (disks, mappings) = (self.connect("Disk").await, self.connect("Smb").await);
         let outcome = match self.rng.below(4) {
-            0 => disks.call_with_timeout(short, "PartitionDisk", partition.clone()).await,
-            1 => disks.call_with_timeout(short, "ListDiskLocations", json!({})).await,
-            2 => mappings.call_with_timeout(long, "NewSmbGlobalMapping", mapping(&share)).await,
-            _ => mappings.call_with_timeout(long, "RemoveSmbGlobalMapping", json!({"remote_path": share})).await,
+            0 => {
+                disks
+                    .call_with_timeout(short, "PartitionDisk", partition.clone())
+                    .await
+            }
+            1 => {
+                disks
+                    .call_with_timeout(short, "ListDiskLocations", json!({}))
+                    .await
+            }
+            2 => {
+                mappings
+                    .call_with_timeout(long, "NewSmbGlobalMapping", mapping(&share))
+                    .await
+            }
+            _ => {
+                mappings
+                    .call_with_timeout(
+                        long,
+                        "RemoveSmbGlobalMapping",
+                        json!({"remote_path": share}),
+                    )
+                    .await
+            }
         };
         if let Some(Err(status)) = outcome {
-            assert_eq!(status.code(), Code::NotFound, "only the share may be missing: {status}");
+            assert_eq!(
+                status.code(),
+                Code::NotFound,
+                "only the share may be missing: {status}"
+            );
             assert!(status.message().contains("share"), "{status}");
         }
         if !with_connection {
@@ -154,7 +204,9 @@ impl Client {
         if self.rng.below(4) == 0 {
             disks.call_ok("ListDiskLocations", json!({})).await;
         }
-        disks.call_ok("PartitionDisk", json!({"disk_number": disk_number})).await;
+        disks
+            .call_ok("PartitionDisk", json!({"disk_number": disk_number}))
+            .await;
         let list = json!({"disk_number": disk_number, "partition_number": 0});
         let found = volumes.call_ok("ListVolumesOnDisk", list).await;
         let [volume_id] = &found["volume_ids"].as_array().expect("a list")[..] else {
@@ -167,23 +219,38 @@ impl Client {
         let mount = json!({"volume_id": volume_id, "target_path": staging});
         files.call_ok("Mkdir", json!({"path": staging})).await;
         volumes.call_ok("MountVolume", mount.clone()).await;
-        files.call_ok("CreateSymlink", json!({"source_path": staging, "target_path": published})).await;
-        let exists = files.call_ok("PathExists", json!({"path": published})).await;
+        files
+            .call_ok(
+                "CreateSymlink",
+                json!({"source_path": staging, "target_path": published}),
+            )
+            .await;
+        let exists = files
+            .call_ok("PathExists", json!({"path": published}))
+            .await;
         assert_eq!(exists["exists"], true, "the published path does not exist");
         if self.rng.below(4) == 0 {
             self.map_share().await;
         }
-        files.call_ok("Rmdir", json!({"path": published, "force": false})).await;
+        files
+            .call_ok("Rmdir", json!({"path": published, "force": false}))
+            .await;
         volumes.call_ok("UnmountVolume", mount).await;
-        files.call_ok("Rmdir", json!({"path": staging, "force": false})).await;
+        files
+            .call_ok("Rmdir", json!({"path": staging, "force": false}))
+            .await;
     }
 
     /// Maps this client's share, and removes the mapping again.
     async fn map_share(&mut self) {
         let share = share_of(FAST_SERVER, self.number);
         let mappings = self.connect("Smb").await;
-        mappings.call_ok("NewSmbGlobalMapping", mapping(&share)).await;
-        mappings.call_ok("RemoveSmbGlobalMapping", json!({"remote_path": share})).await;
+        mappings
+            .call_ok("NewSmbGlobalMapping", mapping(&share))
+            .await;
+        mappings
+            .call_ok("RemoveSmbGlobalMapping", json!({"remote_path": share}))
+            .await;
     }
 }
 

@@ -44,9 +44,16 @@ impl Daemon {
         let node = folder.path().join("node.toml");
         fs::write(&node, description(disks)).expect("a file");
         let mut process = Command::new(program)
-            .arg(format!("-socket-folder={}", folder.path().join(SOCKETS).display()))
+            .arg(format!(
+                "-socket-folder={}",
+                folder.path().join(SOCKETS).display()
+            ))
             .arg(format!("-node={}", node.display()))
-            .args(["-metrics-bind-address=127.0.0.1:0", "-max-silence=2", "-direct"])
+            .args([
+                "-metrics-bind-address=127.0.0.1:0",
+                "-max-silence=2",
+                "-direct",
+            ])
             .stdout(Stdio::piped())
             // A pipe would fill up, since the log is read only at the end.
             .stderr(fs::File::create(folder.path().join(LOG)).expect("a file"))
@@ -60,9 +67,17 @@ impl Daemon {
                 break;
             }
         }
-        let metrics =
-            Metrics::at(metrics.expect("the daemon prints the address of its metrics").trim_end_matches("/metrics"));
-        Self { process, output, metrics, folder }
+        let metrics = Metrics::at(
+            metrics
+                .expect("the daemon prints the address of its metrics")
+                .trim_end_matches("/metrics"),
+        );
+        Self {
+            process,
+            output,
+            metrics,
+            folder,
+        }
     }
 
     /// Returns where it listens.
@@ -89,7 +104,10 @@ impl Daemon {
             if usage.handles <= handles && usage.threads <= threads {
                 return;
             }
-            assert!(Instant::now() < deadline, "all clients have disconnected, and the daemon still uses {usage:?}");
+            assert!(
+                Instant::now() < deadline,
+                "all clients have disconnected, and the daemon still uses {usage:?}"
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -117,7 +135,10 @@ impl Drop for Daemon {
         if thread::panicking() {
             let log = fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
             let last: Vec<_> = log.lines().rev().take(30).collect();
-            eprintln!("the end of the daemon's log:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+            eprintln!(
+                "the end of the daemon's log:\n{}",
+                last.into_iter().rev().collect::<Vec<_>>().join("\n")
+            );
         }
     }
 }
@@ -126,14 +147,22 @@ impl Drop for Daemon {
 fn description(disks: u32) -> String {
     let time = |name: &str, milliseconds: u32| format!("{name} = \"{milliseconds}ms\"\n");
     let mut text = "[timing]\n".to_owned();
-    for (name, milliseconds) in [("query", 20), ("initialize", 30), ("create_partition", 60), ("format", 120)] {
+    for (name, milliseconds) in [
+        ("query", 20),
+        ("initialize", 30),
+        ("create_partition", 60),
+        ("format", 120),
+    ] {
         text += &time(name, milliseconds);
     }
     text += &time("volume_arrival", 15);
     for number in 1..=disks {
-        write!(text, "[[disk]]\nnumber = {number}\nsize = \"1 GiB\"\n").expect("writing to a string succeeds");
+        write!(text, "[[disk]]\nnumber = {number}\nsize = \"1 GiB\"\n")
+            .expect("writing to a string succeeds");
     }
-    let shares: Vec<_> = (1..=disks).map(|number| format!("{{ name = \"share{number}\" }}, ")).collect();
+    let shares: Vec<_> = (1..=disks)
+        .map(|number| format!("{{ name = \"share{number}\" }}, "))
+        .collect();
     let shares = shares.concat();
     let servers = [(FAST_SERVER, Duration::ZERO), (DELAYED_SERVER, DELAY)];
     for (host, answer) in servers {

@@ -34,7 +34,10 @@ pub(crate) fn request(call: &str, message: &[u8]) -> Vec<u8> {
 }
 
 fn text(text: &str) -> Vec<u8> {
-    let length = u8::try_from(text.len()).ok().filter(|length| *length < 0x7f).expect("short");
+    let length = u8::try_from(text.len())
+        .ok()
+        .filter(|length| *length < 0x7f)
+        .expect("short");
     [&[length], text.as_bytes()].concat()
 }
 

@@ -31,7 +31,11 @@ pub(crate) struct Kills {
 
 impl fmt::Display for Kills {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} clients killed, {} of them during a call", self.clients, self.during_a_call)
+        write!(
+            f,
+            "{} clients killed, {} of them during a call",
+            self.clients, self.during_a_call
+        )
     }
 }
 
@@ -53,7 +57,11 @@ pub(crate) async fn run(
         let is_last = control.is_stopping();
         let mut clients = JoinSet::new();
         for number in numbers.clone() {
-            let client = KilledClient { number, seed: rng.below(u64::MAX), location: location.clone() };
+            let client = KilledClient {
+                number,
+                seed: rng.below(u64::MAX),
+                location: location.clone(),
+            };
             let lifetime = (!is_last).then(|| rng.duration_below(MAX_LIFETIME));
             clients.spawn(client.run(lifetime, Arc::clone(&counts)));
         }
@@ -79,7 +87,13 @@ impl KilledClient {
     async fn run(self, lifetime: Option<Duration>, counts: Arc<CallCounts>) -> bool {
         let own_counts = Arc::new(CallCounts::default());
         let (connected, connections) = Connections::to(self.location);
-        let mut client = Client::new(self.number, self.seed, PREVIOUS, connections, Arc::clone(&own_counts));
+        let mut client = Client::new(
+            self.number,
+            self.seed,
+            PREVIOUS,
+            connections,
+            Arc::clone(&own_counts),
+        );
         let mut work = Box::pin(async move {
             client.open_silent_connections().await;
             loop {

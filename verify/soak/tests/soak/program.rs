@@ -19,11 +19,17 @@ pub(crate) fn find() -> Option<PathBuf> {
         return Some(path.into());
     }
     let test = env::current_exe().expect("the path of this test");
-    let profile = test.ancestors().nth(2).expect("a test in target/<profile>/deps");
+    let profile = test
+        .ancestors()
+        .nth(2)
+        .expect("a test in target/<profile>/deps");
     let program = profile.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
     if program.is_file() {
         return Some(program);
     }
-    println!("skipped: {}: build {NAME} first (cargo build -p {NAME})", crate::TEST);
+    println!(
+        "skipped: {}: build {NAME} first (cargo build -p {NAME})",
+        crate::TEST
+    );
     None
 }

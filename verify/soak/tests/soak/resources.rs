@@ -24,7 +24,10 @@ pub(crate) struct Samples {
 
 impl Default for Samples {
     fn default() -> Self {
-        Self { start: Instant::now(), all: Vec::new() }
+        Self {
+            start: Instant::now(),
+            all: Vec::new(),
+        }
     }
 }
 
@@ -44,8 +47,18 @@ struct Bound {
 /// their number depends on how busy the machine is; whether they remain without clients is checked
 /// separately. So are threads: under load, their number depends on how busy the machine is, too.
 const BOUNDS: [Bound; 2] = [
-    Bound { name: "KiB resident", of: |usage| usage.memory, percent: 10, constant: 4096 },
-    Bound { name: "handles", of: |usage| usage.handles, percent: 10, constant: 256 },
+    Bound {
+        name: "KiB resident",
+        of: |usage| usage.memory,
+        percent: 10,
+        constant: 4096,
+    },
+    Bound {
+        name: "handles",
+        of: |usage| usage.handles,
+        percent: 10,
+        constant: 256,
+    },
 ];
 
 impl Samples {
@@ -61,17 +74,28 @@ impl Samples {
     /// and during the first quarter usage still grows.
     fn warm_and_end(&self, of: fn(&ResourceUsage) -> u64) -> (u64, u64) {
         let quarter = self.all.len() / 4;
-        (median(&self.all[quarter..2 * quarter], of), median(&self.all[3 * quarter..], of))
+        (
+            median(&self.all[quarter..2 * quarter], of),
+            median(&self.all[3 * quarter..], of),
+        )
     }
 
     /// Returns the resources of which more is in use at the end than the bounds allow.
     pub(crate) fn growth(&self) -> Vec<String> {
         let mut growth = Vec::new();
-        for Bound { name, of, percent, constant } in BOUNDS {
+        for Bound {
+            name,
+            of,
+            percent,
+            constant,
+        } in BOUNDS
+        {
             let (warm, end) = self.warm_and_end(of);
             let bound = warm + warm * percent / 100 + constant;
             if end > bound {
-                growth.push(format!("{end} {name} at the end, {warm} when warm: more than {bound}"));
+                growth.push(format!(
+                    "{end} {name} at the end, {warm} when warm: more than {bound}"
+                ));
             }
         }
         growth
@@ -90,7 +114,10 @@ impl fmt::Display for Samples {
         for Bound { name, of, .. } in BOUNDS {
             let (warm, end) = self.warm_and_end(of);
             let maximum = self.all.iter().map(of).max().unwrap_or_default();
-            write!(f, " {warm} {name} when warm, {end} at the end, {maximum} at most;")?;
+            write!(
+                f,
+                " {warm} {name} when warm, {end} at the end, {maximum} at most;"
+            )?;
         }
         Ok(())
     }
@@ -102,18 +129,41 @@ mod tests {
 
     #[test]
     fn each_resource_that_grows_is_detected_and_a_single_large_sample_is_not() {
-        let warm = ResourceUsage { memory: 50_000, handles: 300, threads: 30 };
+        let warm = ResourceUsage {
+            memory: 50_000,
+            handles: 300,
+            threads: 30,
+        };
         for (end, expected) in [
             (warm, None),
-            (ResourceUsage { memory: 60_000, ..warm }, Some("60000 KiB resident at the end, 50000 when warm")),
-            (ResourceUsage { handles: 600, ..warm }, Some("600 handles at the end, 300 when warm")),
+            (
+                ResourceUsage {
+                    memory: 60_000,
+                    ..warm
+                },
+                Some("60000 KiB resident at the end, 50000 when warm"),
+            ),
+            (
+                ResourceUsage {
+                    handles: 600,
+                    ..warm
+                },
+                Some("600 handles at the end, 300 when warm"),
+            ),
         ] {
             let mut samples = Samples::default();
             (0..100).for_each(|number| samples.add(if number < 75 { warm } else { end }));
-            samples.add(ResourceUsage { memory: 1_000_000, handles: 10_000, threads: 500 });
+            samples.add(ResourceUsage {
+                memory: 1_000_000,
+                handles: 10_000,
+                threads: 500,
+            });
             let growth = samples.growth();
             assert_eq!(growth.len(), usize::from(expected.is_some()), "{growth:?}");
-            assert!(expected.is_none_or(|expected| growth[0].starts_with(expected)), "{growth:?}");
+            assert!(
+                expected.is_none_or(|expected| growth[0].starts_with(expected)),
+                "{growth:?}"
+            );
         }
     }
 }

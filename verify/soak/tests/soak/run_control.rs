@@ -6,7 +6,9 @@ use std::time::Duration;
 
 /// Returns how long the load lasts after warming up.
 pub(crate) fn duration() -> Duration {
-    let seconds = env::var("CSI_PROXY_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = env::var("CSI_PROXY_SOAK_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(10))
 }
 

@@ -29,7 +29,12 @@ pub(crate) type Services = [&'static str; 4];
 pub(crate) const CURRENT: Services = ["v1.Disk", "v1.Filesystem", "v1.Smb", "v1.Volume"];
 
 /// The services that killed clients use, so that the daemon counts their calls separately.
-pub(crate) const PREVIOUS: Services = ["v1beta3.Disk", "v1beta2.Filesystem", "v1beta2.Smb", "v1beta3.Volume"];
+pub(crate) const PREVIOUS: Services = [
+    "v1beta3.Disk",
+    "v1beta2.Filesystem",
+    "v1beta2.Smb",
+    "v1beta3.Volume",
+];
 
 /// Opens the connections of a client, and cuts all of them at once, as the end of the client's
 /// process does.
@@ -55,7 +60,8 @@ impl Connections {
         let (stream, client) = tokio::io::duplex(1 << 16);
         let mut alive = self.alive.clone();
         tokio::spawn(async move {
-            let ((mut from_daemon, mut to_daemon), (mut from_client, mut to_client)) = (split(daemon), split(client));
+            let ((mut from_daemon, mut to_daemon), (mut from_client, mut to_client)) =
+                (split(daemon), split(client));
             tokio::select! {
                 biased;
                 _ = alive.changed() => {}
@@ -68,8 +74,12 @@ impl Connections {
 }
 
 /// The RPCs by service and name.
-static RPCS: LazyLock<BTreeMap<&str, BTreeMap<&str, Rpc>>> =
-    LazyLock::new(|| GROUP_VERSIONS.iter().map(|row| (row.service, dynamic_client::rpcs(row))).collect());
+static RPCS: LazyLock<BTreeMap<&str, BTreeMap<&str, Rpc>>> = LazyLock::new(|| {
+    GROUP_VERSIONS
+        .iter()
+        .map(|row| (row.service, dynamic_client::rpcs(row)))
+        .collect()
+});
 
 /// Encodes a request to a service.
 pub(crate) fn encoded(service: &str, method: &str, request: &Value) -> Vec<u8> {
@@ -85,14 +95,24 @@ pub(crate) struct ServiceClient {
 }
 
 impl ServiceClient {
-    pub(crate) async fn connect(connections: &Connections, service: &'static str, counts: &Arc<CallCounts>) -> Self {
+    pub(crate) async fn connect(
+        connections: &Connections,
+        service: &'static str,
+        counts: &Arc<CallCounts>,
+    ) -> Self {
         let connections = connections.clone();
         let connector = service_fn(move |_| {
             let connections = connections.clone();
             async move { connections.open(service).await.map(TokioIo::new) }
         });
-        let channel = Endpoint::from_static("http://csi-proxy").connect_with_connector(connector).await;
-        Self { service, channel: channel.expect("the daemon accepts every connection"), counts: Arc::clone(counts) }
+        let channel = Endpoint::from_static("http://csi-proxy")
+            .connect_with_connector(connector)
+            .await;
+        Self {
+            service,
+            channel: channel.expect("the daemon accepts every connection"),
+            counts: Arc::clone(counts),
+        }
     }
 
     /// Makes a call and returns its result.
@@ -117,6 +137,8 @@ impl ServiceClient {
         method: &str,
         request: Value,
     ) -> Option<Result<Value, Status>> {
-        tokio::time::timeout(timeout, self.call(method, request)).await.ok()
+        tokio::time::timeout(timeout, self.call(method, request))
+            .await
+            .ok()
     }
 }

@@ -35,18 +35,31 @@ impl transport::listener::Listener for Listener {
 
 /// Returns the named pipes that drivers know, open to administrators, LocalSystem and the accounts
 /// that the flags name.
-pub fn named_pipes(flags: &Flags) -> io::Result<Endpoints<impl FnMut(&Address) -> io::Result<Listener>>> {
-    let security = Security::with_accounts(&flags.pipe_sids)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot open the pipes to an account: {error}")))?;
+pub fn named_pipes(
+    flags: &Flags,
+) -> io::Result<Endpoints<impl FnMut(&Address) -> io::Result<Listener>>> {
+    let security = Security::with_accounts(&flags.pipe_sids).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot open the pipes to an account: {error}"),
+        )
+    })?;
     let security = Arc::new(security);
     let bind = move |address: &Address| bind(address, &security);
-    Ok(Endpoints { location: Location::NamedPipes, bind, services: |_| Vec::new() })
+    Ok(Endpoints {
+        location: Location::NamedPipes,
+        bind,
+        services: |_| Vec::new(),
+    })
 }
 
 fn bind(address: &Address, security: &Arc<Security>) -> io::Result<Listener> {
     let path = &address.to_string();
     match os_win32::pipe::Listener::bind(path, Arc::clone(security)) {
-        Ok(pipe) => Ok(Listener { pipe, address: address.clone() }),
+        Ok(pipe) => Ok(Listener {
+            pipe,
+            address: address.clone(),
+        }),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(refused(address, error, owner_and_access(path)))
         }
@@ -67,7 +80,14 @@ fn refused(
     };
     let account = access.and_then(|access| Some(access.ok()?.owner?.to_string()));
     let stranger = account.filter(|account| !is_trusted(account));
-    io::Error::new(io::ErrorKind::AddrInUse, Taken { address: address.clone(), process, stranger })
+    io::Error::new(
+        io::ErrorKind::AddrInUse,
+        Taken {
+            address: address.clone(),
+            process,
+            stranger,
+        },
+    )
 }
 
 /// A pipe that another process already serves.
@@ -81,12 +101,26 @@ struct Taken {
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, process, stranger } = self;
+        let Self {
+            address,
+            process,
+            stranger,
+        } = self;
         match process {
-            Some(Owner { process, program: Some(program) }) => {
-                write!(f, "{address} is already served by process {process}, {}", program.display())
+            Some(Owner {
+                process,
+                program: Some(program),
+            }) => {
+                write!(
+                    f,
+                    "{address} is already served by process {process}, {}",
+                    program.display()
+                )
             }
-            Some(Owner { process, program: None }) => write!(f, "{address} is already served by process {process}"),
+            Some(Owner {
+                process,
+                program: None,
+            }) => write!(f, "{address} is already served by process {process}"),
             None => write!(f, "{address} is already served by another process"),
         }?;
         match stranger {
@@ -123,7 +157,10 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "as Windows returns it")]
     fn access(owner: &str) -> OsResult<SecurityDescriptor> {
-        Ok(SecurityDescriptor { owner: Some(owner.parse().unwrap()), entries: None })
+        Ok(SecurityDescriptor {
+            owner: Some(owner.parse().unwrap()),
+            entries: None,
+        })
     }
 
     fn address(test: &str) -> Address {
@@ -135,11 +172,15 @@ mod tests {
         let address = address("owner");
         let _listener = bind(&address).unwrap();
         let (process, _) = owner_and_access(address.path().to_str().unwrap()).unwrap();
-        let sentence = refused(&address, denied(), Ok((process, access("S-1-5-32-544")))).to_string();
+        let sentence =
+            refused(&address, denied(), Ok((process, access("S-1-5-32-544")))).to_string();
         let program = env::current_exe().unwrap();
         let name = program.file_name().unwrap().to_str().unwrap();
         assert!(
-            sentence.starts_with(&format!("{address} is already served by process {}", process::id())),
+            sentence.starts_with(&format!(
+                "{address} is already served by process {}",
+                process::id()
+            )),
             "{sentence}"
         );
         assert!(sentence.ends_with(name), "{sentence}");
@@ -147,7 +188,10 @@ mod tests {
 
     #[test]
     fn a_refusal_says_whether_the_pipe_belongs_to_an_administrator() {
-        let process = Owner { process: 7, program: None };
+        let process = Owner {
+            process: 7,
+            program: None,
+        };
         for (account, expected) in [
             ("S-1-5-18", "is already served by process 7"),
             ("S-1-5-32-544", "is already served by process 7"),
@@ -157,7 +201,12 @@ mod tests {
                  drivers that connected to it may have given it their secrets",
             ),
         ] {
-            let sentence = refused(&address("stranger"), denied(), Ok((process.clone(), access(account)))).to_string();
+            let sentence = refused(
+                &address("stranger"),
+                denied(),
+                Ok((process.clone(), access(account))),
+            )
+            .to_string();
             assert!(sentence.ends_with(expected), "{sentence}");
         }
     }
@@ -165,13 +214,20 @@ mod tests {
     #[test]
     fn a_pipe_that_no_process_serves_is_refused_for_another_reason() {
         let address = address("free");
-        let error = refused(&address, denied(), owner_and_access(address.path().to_str().unwrap()));
+        let error = refused(
+            &address,
+            denied(),
+            owner_and_access(address.path().to_str().unwrap()),
+        );
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]
     fn a_refusal_without_a_known_owner_still_states_that_the_pipe_is_served() {
         let sentence = refused(&address("unknown"), denied(), Err(denied())).to_string();
-        assert!(sentence.ends_with("is already served by another process"), "{sentence}");
+        assert!(
+            sentence.ends_with("is already served by another process"),
+            "{sentence}"
+        );
     }
 }

@@ -38,7 +38,11 @@ pub fn examined_node() -> io::Result<(Backend, Box<dyn System>)> {
 }
 
 fn backend() -> Backend {
-    Backend { os: Arc::new(os_win32::Windows::new()), name: "this Windows node".to_owned(), is_this_node: true }
+    Backend {
+        os: Arc::new(os_win32::Windows::new()),
+        name: "this Windows node".to_owned(),
+        is_this_node: true,
+    }
 }
 
 /// Changes nothing: a log file has the access list that its folder gives to new files, and a folder
@@ -79,7 +83,12 @@ pub(crate) struct StopSignals {
 impl StopSignals {
     /// Listens to the events from now on. Must be called within a tokio runtime.
     pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self { ctrl_c: ctrl_c()?, ctrl_break: ctrl_break()?, close: ctrl_close()?, shutdown: ctrl_shutdown()? })
+        Ok(Self {
+            ctrl_c: ctrl_c()?,
+            ctrl_break: ctrl_break()?,
+            close: ctrl_close()?,
+            shutdown: ctrl_shutdown()?,
+        })
     }
 
     /// Waits for the next event.

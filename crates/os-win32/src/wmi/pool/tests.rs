@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use os::{CallStatus, Clock as _, Instance, OsError, OsResult, Returned, Time, Value};
 
-use super::{Connect, MAX_CONNECTIONS, MAX_REPLACEMENTS, Method, Pool, QUEUE_CAPACITY, Session, lock};
+use super::{
+    Connect, MAX_CONNECTIONS, MAX_REPLACEMENTS, Method, Pool, QUEUE_CAPACITY, Session, lock,
+};
 use crate::clock::Monotonic;
 
 /// A scripted WMI: the next step for each kind of call. A call without a step succeeds.
@@ -97,7 +99,10 @@ impl Session for Script {
 
     fn query(&self, wql: &str, _: Time) -> OsResult<Vec<Instance>> {
         self.run(Call::Query)?;
-        Ok(vec![Instance { path: wql.to_owned(), ..Instance::default() }])
+        Ok(vec![Instance {
+            path: wql.to_owned(),
+            ..Instance::default()
+        }])
     }
 
     fn prepare(&self, _: &Method) -> OsResult<()> {
@@ -106,20 +111,30 @@ impl Session for Script {
 
     fn execute(&self, (): ()) -> OsResult<OsResult<Returned>> {
         self.run(Call::Execute)?;
-        Ok(self.run(Call::Post).map(|()| Returned { code: 7, ..Returned::default() }))
+        Ok(self.run(Call::Post).map(|()| Returned {
+            code: 7,
+            ..Returned::default()
+        }))
     }
 }
 
 /// Returns a pool with one connection, which is idle.
 fn connected(script: &Script) -> Pool<Script> {
     let (pool, _) = script.pool();
-    assert!(script.calls().is_empty(), "a connection is made when it is first needed");
+    assert!(
+        script.calls().is_empty(),
+        "a connection is made when it is first needed"
+    );
     pool.query("first", LONG).unwrap();
     pool
 }
 
 fn method() -> Method {
-    Method { path: "A".into(), name: "B".into(), arguments: vec![("C".into(), Value::Bool(true))] }
+    Method {
+        path: "A".into(),
+        name: "B".into(),
+        arguments: vec![("C".into(), Value::Bool(true))],
+    }
 }
 
 const LONG: Time = Time(Duration::from_mins(1));
@@ -143,7 +158,9 @@ fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end
         let script = Script::default();
         let (pool, clock) = script.pool();
         let (_started, resume) = script.hang(Call::Execute);
-        let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else { panic!("it has ended") };
+        let Ok(CallStatus::StillRunning(pending)) = pool.call(method(), soon(clock)) else {
+            panic!("it has ended")
+        };
         let (ended, reported) = mpsc::channel();
         let report = Box::new(move || ended.send(()).unwrap());
         if has_ended {
@@ -164,7 +181,9 @@ fn a_method_that_has_not_ended_at_its_deadline_keeps_running_and_reports_its_end
 
 /// Calls `act` while each connection of the pool runs a query that hangs.
 fn while_all_are_busy(script: &Script, pool: &Pool<Script>, act: impl FnOnce()) {
-    let hung: Vec<_> = (0..MAX_CONNECTIONS).map(|_| script.hang(Call::Query)).collect();
+    let hung: Vec<_> = (0..MAX_CONNECTIONS)
+        .map(|_| script.hang(Call::Query))
+        .collect();
     std::thread::scope(|scope| {
         for (started, _) in &hung {
             scope.spawn(|| pool.query("x", LONG));
@@ -184,20 +203,33 @@ fn a_request_waits_for_a_connection_only_for_a_limited_time_and_then_never_runs(
         assert_eq!(pool.query("y", LONG), Err(OsError::WMI_TIMED_OUT));
         // The deadline, and the limit of the pool.
         for deadline in [soon(clock), LONG] {
-            assert!(matches!(pool.call(method(), deadline), Err(OsError::WMI_TIMED_OUT)));
+            assert!(matches!(
+                pool.call(method(), deadline),
+                Err(OsError::WMI_TIMED_OUT)
+            ));
         }
     });
     pool.query("y", LONG).unwrap();
-    assert!(!script.calls().contains(&Call::Prepare), "the methods were withdrawn");
+    assert!(
+        !script.calls().contains(&Call::Prepare),
+        "the methods were withdrawn"
+    );
 }
 
 /// Makes `count` methods hang, for which nobody waits, until the returned senders are dropped.
-fn hang_methods(script: &Script, pool: &Pool<Script>, clock: Monotonic, count: usize) -> Vec<Sender<()>> {
+fn hang_methods(
+    script: &Script,
+    pool: &Pool<Script>,
+    clock: Monotonic,
+    count: usize,
+) -> Vec<Sender<()>> {
     let hang = |_| {
         let (_, resume) = script.hang(Call::Execute);
         // On a busy machine the method may not start in time.
-        while !matches!(pool.call(method(), clock.now() + Duration::from_millis(20)), Ok(CallStatus::StillRunning(_))) {
-        }
+        while !matches!(
+            pool.call(method(), clock.now() + Duration::from_millis(20)),
+            Ok(CallStatus::StillRunning(_))
+        ) {}
         resume
     };
     (0..count).map(hang).collect()
@@ -223,7 +255,10 @@ fn methods_that_never_return_leave_a_connection_to_queries() {
     let (pool, clock) = script.pool();
     let most = MAX_CONNECTIONS + MAX_REPLACEMENTS - 1;
     let resume = hang_methods(&script, &pool, clock, most);
-    assert!(matches!(pool.call(method(), soon(clock)), Err(OsError::WMI_TIMED_OUT)));
+    assert!(matches!(
+        pool.call(method(), soon(clock)),
+        Err(OsError::WMI_TIMED_OUT)
+    ));
     assert_eq!(lock(&pool.shared.queue).methods(), most);
     pool.query("x", LONG).unwrap();
     drop(resume);
@@ -257,18 +292,42 @@ fn a_broken_connection_is_replaced_and_a_sent_method_is_not_repeated() {
     for (steps, expected, sent, connections) in [
         (query(OsError::RPC_SERVER_UNAVAILABLE), Ok(()), 0, 2),
         (query(unknown), Ok(()), 0, 2),
-        (query(OsError::WBEM_INVALID_CLASS), Err(OsError::WBEM_INVALID_CLASS), 0, 1),
         (
-            [query(OsError::WBEM_TRANSPORT_FAILURE), query(OsError::WBEM_TRANSPORT_FAILURE)].concat(),
+            query(OsError::WBEM_INVALID_CLASS),
+            Err(OsError::WBEM_INVALID_CLASS),
+            0,
+            1,
+        ),
+        (
+            [
+                query(OsError::WBEM_TRANSPORT_FAILURE),
+                query(OsError::WBEM_TRANSPORT_FAILURE),
+            ]
+            .concat(),
             Err(OsError::WBEM_TRANSPORT_FAILURE),
             0,
             2,
         ),
-        (vec![(Call::Prepare, OsError::RPC_SERVER_UNAVAILABLE)], Ok(()), 1, 2),
+        (
+            vec![(Call::Prepare, OsError::RPC_SERVER_UNAVAILABLE)],
+            Ok(()),
+            1,
+            2,
+        ),
         (vec![(Call::Prepare, unknown)], Ok(()), 1, 2),
-        (vec![(Call::Execute, OsError::RPC_CALL_FAILED)], Err(OsError::RPC_CALL_FAILED), 1, 2),
+        (
+            vec![(Call::Execute, OsError::RPC_CALL_FAILED)],
+            Err(OsError::RPC_CALL_FAILED),
+            1,
+            2,
+        ),
         (vec![(Call::Execute, unknown)], Err(unknown), 1, 2),
-        (vec![(Call::Post, OsError::SESSION_CREDENTIAL_CONFLICT)], Err(OsError::SESSION_CREDENTIAL_CONFLICT), 1, 1),
+        (
+            vec![(Call::Post, OsError::SESSION_CREDENTIAL_CONFLICT)],
+            Err(OsError::SESSION_CREDENTIAL_CONFLICT),
+            1,
+            1,
+        ),
     ] {
         let script = Script::default();
         let pool = connected(&script);
@@ -276,11 +335,27 @@ fn a_broken_connection_is_replaced_and_a_sent_method_is_not_repeated() {
         for (call, error) in &steps {
             script.add(*call, Step::Fail(*error));
         }
-        let result = if is_method { pool.call(method(), LONG).map(drop) } else { pool.query("y", LONG).map(drop) };
+        let result = if is_method {
+            pool.call(method(), LONG).map(drop)
+        } else {
+            pool.query("y", LONG).map(drop)
+        };
         assert_eq!(result, expected, "{steps:?}");
-        assert_eq!(script.calls().iter().filter(|call| **call == Call::Execute).count(), sent, "{steps:?}");
+        assert_eq!(
+            script
+                .calls()
+                .iter()
+                .filter(|call| **call == Call::Execute)
+                .count(),
+            sent,
+            "{steps:?}"
+        );
         pool.query("z", LONG).unwrap();
-        assert_eq!(script.0.connections.load(Ordering::Relaxed), connections, "{steps:?}");
+        assert_eq!(
+            script.0.connections.load(Ordering::Relaxed),
+            connections,
+            "{steps:?}"
+        );
     }
 }
 

@@ -17,12 +17,17 @@ define_windows_service!(entry, idle);
 pub(crate) fn run() {
     let mut arguments = env::args().skip(1);
     let name = arguments.next().expect("the service's name");
-    let delay = arguments.next().map_or(0, |delay| delay.parse().expect("milliseconds"));
+    let delay = arguments
+        .next()
+        .map_or(0, |delay| delay.parse().expect("milliseconds"));
     thread::sleep(Duration::from_millis(delay));
     service_dispatcher::start(name, entry).expect("started by the service control manager");
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the macro passes it by value")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the macro passes it by value"
+)]
 fn idle(arguments: Vec<OsString>) {
     let (stop, stopped) = mpsc::channel();
     let status = service_control_handler::register(&arguments[0], move |control| match control {

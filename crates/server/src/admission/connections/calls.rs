@@ -68,7 +68,13 @@ const TOO_MANY_CALLS: &str = "too many calls are running; try again later";
 
 impl CallQueue {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots, running: 0, holders: 0, in_flight: 0, waiting: VecDeque::new() }
+        Self {
+            slots,
+            running: 0,
+            holders: 0,
+            in_flight: 0,
+            waiting: VecDeque::new(),
+        }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -82,7 +88,10 @@ impl CallQueue {
 
     /// The calls that wait for a slot, in the order of their arrival.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
-        self.waiting.iter().filter(|waiter| !waiter.slot.is_closed()).map(|waiter| &waiter.call)
+        self.waiting
+            .iter()
+            .filter(|waiter| !waiter.slot.is_closed())
+            .map(|waiter| &waiter.call)
     }
 
     /// Whether one more call may be in flight without a slot.
@@ -139,9 +148,15 @@ impl State {
 
     /// Returns which of the waiting calls takes the next slot.
     fn next_waiter(&self) -> Option<usize> {
-        let held_by = |waiter: &Waiter| self.members.get(&waiter.connection.id).map_or(0, |member| member.slots);
+        let held_by = |waiter: &Waiter| {
+            self.members
+                .get(&waiter.connection.id)
+                .map_or(0, |member| member.slots)
+        };
         let held = self.calls.waiting.iter().map(held_by).enumerate();
-        held.filter(|(_, held)| self.calls.admits(*held)).min_by_key(|(_, held)| *held).map(|(index, _)| index)
+        held.filter(|(_, held)| self.calls.admits(*held))
+            .min_by_key(|(_, held)| *held)
+            .map(|(index, _)| index)
     }
 }
 
@@ -151,8 +166,13 @@ impl ConnectionHandle {
     pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
         let mut guard = self.connections.lock();
         let state = &mut *guard;
-        let Some(member) = state.members.get_mut(&self.id) else { return Err(Status::unavailable(CONNECTIONS_BUSY)) };
-        if member.evicted_at.is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE) {
+        let Some(member) = state.members.get_mut(&self.id) else {
+            return Err(Status::unavailable(CONNECTIONS_BUSY));
+        };
+        if member
+            .evicted_at
+            .is_some_and(|evicted| evicted.elapsed() >= GOAWAY_GRACE)
+        {
             state.totals.refused_connections_busy += 1;
             return Err(Status::unavailable(EVICTED));
         }
@@ -183,7 +203,10 @@ pub(crate) struct InFlightCall(Arc<ConnectionHandle>);
 impl InFlightCall {
     /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes
     /// free in time.
-    pub(crate) async fn slot(&self, call: impl FnOnce() -> WaitingCall) -> Result<CallSlot, Status> {
+    pub(crate) async fn slot(
+        &self,
+        call: impl FnOnce() -> WaitingCall,
+    ) -> Result<CallSlot, Status> {
         let connections = &self.0.connections;
         let (slot, time) = {
             let mut state = connections.lock();
@@ -191,7 +214,11 @@ impl InFlightCall {
                 return Ok(slot);
             }
             let (sender, slot) = oneshot::channel();
-            state.calls.waiting.push_back(Waiter { connection: Arc::clone(&self.0), call: call(), slot: sender });
+            state.calls.waiting.push_back(Waiter {
+                connection: Arc::clone(&self.0),
+                call: call(),
+                slot: sender,
+            });
             (slot, state.limits.queue_timeout)
         };
         let slot = timeout(time, slot).await.ok().and_then(Result::ok);
@@ -207,7 +234,9 @@ impl Drop for InFlightCall {
         let mut guard = self.0.connections.lock();
         let state = &mut *guard;
         state.calls.in_flight -= 1;
-        let Some(member) = state.members.get_mut(&self.0.id) else { return };
+        let Some(member) = state.members.get_mut(&self.0.id) else {
+            return;
+        };
         member.calls -= 1;
         if member.calls > 0 {
             return;

@@ -12,12 +12,20 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SILENCE: Duration = Duration::from_mins(2);
 
 fn at_most(open: usize) -> Connections {
-    Connections::new(Limits { connections: open, silence: SILENCE, ..Limits::default() })
+    Connections::new(Limits {
+        connections: open,
+        silence: SILENCE,
+        ..Limits::default()
+    })
 }
 
 fn connect(connections: &Connections) -> (DuplexStream, AuthorityFilter<DuplexStream>, Connection) {
     let (client, server) = duplex(1024);
-    (client, AuthorityFilter::new(server, SILENCE), connections.admit())
+    (
+        client,
+        AuthorityFilter::new(server, SILENCE),
+        connections.admit(),
+    )
 }
 
 /// Opens a connection and sends its preface.
@@ -43,18 +51,28 @@ async fn a_connection_without_a_whole_preface_is_closed_after_the_limit() {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
         assert_eq!(error.to_string(), "no HTTP/2 preface received within 120 s");
         assert_eq!(start.elapsed(), SILENCE);
-        assert_eq!((connections.counts().closed_silent, connections.counts().evicted_silent), (1, 0));
+        assert_eq!(
+            (
+                connections.counts().closed_silent,
+                connections.counts().evicted_silent
+            ),
+            (1, 0)
+        );
         drop(connection);
         assert_eq!(connections.open(), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_for_a_preface_ends_at_once_if_the_client_disconnects_or_the_connection_is_evicted() {
+async fn the_wait_for_a_preface_ends_at_once_if_the_client_disconnects_or_the_connection_is_evicted()
+ {
     let connections = at_most(1);
     let (client, mut server, mut connection) = connect(&connections);
     drop(client);
-    assert_eq!(connection.preface(&mut server).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(
+        connection.preface(&mut server).await.unwrap_err().kind(),
+        io::ErrorKind::UnexpectedEof
+    );
     drop(connection);
 
     let (_client, mut server, mut connection) = connect(&connections);
@@ -63,12 +81,19 @@ async fn the_wait_for_a_preface_ends_at_once_if_the_client_disconnects_or_the_co
         tokio::task::yield_now().await;
         connections.admit()
     });
-    assert_eq!((error.unwrap_err().kind(), start.elapsed()), (io::ErrorKind::ConnectionAborted, Duration::ZERO));
+    assert_eq!(
+        (error.unwrap_err().kind(), start.elapsed()),
+        (io::ErrorKind::ConnectionAborted, Duration::ZERO)
+    );
 
     let (mut client, mut server, mut late) = connect(&connections);
     client.write_all(PREFACE).await.unwrap();
     let _other = connections.admit();
-    assert_eq!(late.preface(&mut server).await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted, "too late");
+    assert_eq!(
+        late.preface(&mut server).await.unwrap_err().kind(),
+        io::ErrorKind::ConnectionAborted,
+        "too late"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +115,10 @@ async fn the_longest_silent_connection_is_evicted_first() {
     let (_client, mut server, mut oldest) = connect(&connections);
     let _others = [connections.admit(), connections.admit()];
     let error = oldest.preface(&mut server).await.unwrap_err();
-    assert_eq!(error.to_string(), "no HTTP/2 preface received, and evicted for another connection");
+    assert_eq!(
+        error.to_string(),
+        "no HTTP/2 preface received, and evicted for another connection"
+    );
     assert_eq!(connections.counts().silent, 2);
     assert_eq!(connections.open(), 3);
     drop(oldest);
@@ -109,8 +137,16 @@ async fn a_connection_that_has_had_no_call_is_evicted_before_one_that_has() {
     unused.evicted().await;
     drop(unused);
     let counts = connections.counts();
-    assert_eq!((counts.unused, counts.idle, counts.silent), (0, 1, 1), "{counts:?}");
-    assert_eq!((counts.evicted_idle, counts.evicted_silent), (1, 0), "{counts:?}");
+    assert_eq!(
+        (counts.unused, counts.idle, counts.silent),
+        (0, 1, 1),
+        "{counts:?}"
+    );
+    assert_eq!(
+        (counts.evicted_idle, counts.evicted_silent),
+        (1, 0),
+        "{counts:?}"
+    );
     never(silent.evicted()).await;
     never(used.evicted()).await;
 }
@@ -118,8 +154,11 @@ async fn a_connection_that_has_had_no_call_is_evicted_before_one_that_has() {
 #[tokio::test(start_paused = true)]
 async fn the_least_recently_used_idle_connection_is_evicted_first() {
     let connections = at_most(3);
-    let mut all =
-        [with_preface(&connections).await, with_preface(&connections).await, with_preface(&connections).await];
+    let mut all = [
+        with_preface(&connections).await,
+        with_preface(&connections).await,
+        with_preface(&connections).await,
+    ];
     for index in [1, 0, 2, 1, 0] {
         drop(all[index].handle().begin_call());
     }
@@ -133,9 +172,15 @@ async fn the_least_recently_used_idle_connection_is_evicted_first() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     let connections = at_most(2);
-    let (mut one, mut other) = (with_preface(&connections).await, with_preface(&connections).await);
-    let calls =
-        [one.handle().begin_call().unwrap(), one.handle().begin_call().unwrap(), other.handle().begin_call().unwrap()];
+    let (mut one, mut other) = (
+        with_preface(&connections).await,
+        with_preface(&connections).await,
+    );
+    let calls = [
+        one.handle().begin_call().unwrap(),
+        one.handle().begin_call().unwrap(),
+        other.handle().begin_call().unwrap(),
+    ];
     let mut newest = with_preface(&connections).await;
     assert_eq!(connections.open(), 3, "a new connection is never refused");
     assert_eq!(
@@ -183,7 +228,13 @@ async fn a_call_that_begins_after_the_grace_period_is_refused() {
     sleep(GOAWAY_GRACE.mul_f32(0.2)).await;
     let refused = leaving.handle().begin_call().unwrap_err();
     assert!(refused.message().ends_with("connect again"), "{refused}");
-    assert_eq!((leaving.calls(), connections.counts().refused_connections_busy), (1, 1));
+    assert_eq!(
+        (
+            leaving.calls(),
+            connections.counts().refused_connections_busy
+        ),
+        (1, 1)
+    );
     drop(call);
     leaving.no_calls().await;
 }
@@ -192,14 +243,26 @@ async fn a_call_that_begins_after_the_grace_period_is_refused() {
 async fn an_evicted_connection_counts_again_if_a_call_arrives_on_it() {
     let connections = at_most(3);
     let leaving = with_preface(&connections).await;
-    let idle = [with_preface(&connections).await, with_preface(&connections).await, with_preface(&connections).await];
+    let idle = [
+        with_preface(&connections).await,
+        with_preface(&connections).await,
+        with_preface(&connections).await,
+    ];
     assert_eq!((connections.open(), connections.counts().leaving), (3, 1));
     let call = leaving.handle().begin_call().unwrap();
     assert_eq!((connections.open(), connections.counts().leaving), (4, 0));
     let newest = connections.admit();
-    assert_eq!((connections.open(), connections.counts().leaving), (3, 2), "two others make room");
+    assert_eq!(
+        (connections.open(), connections.counts().leaving),
+        (3, 2),
+        "two others make room"
+    );
     drop((call, idle));
-    assert_eq!((connections.open(), connections.counts().leaving), (2, 0), "it counts until it closes");
+    assert_eq!(
+        (connections.open(), connections.counts().leaving),
+        (2, 0),
+        "it counts until it closes"
+    );
     drop((leaving, newest));
     assert_eq!(connections.open(), 0);
 }
@@ -211,7 +274,10 @@ async fn at_the_limit_of_leaving_connections_the_first_of_them_loses_its_grace_p
     for _ in 0..MAX_LEAVING + 3 {
         all.push(with_preface(&connections).await);
     }
-    assert_eq!((connections.open(), connections.counts().leaving), (1, MAX_LEAVING + 2));
+    assert_eq!(
+        (connections.open(), connections.counts().leaving),
+        (1, MAX_LEAVING + 2)
+    );
     for revoked in &mut all[..2] {
         revoked.evicted().await.unwrap().revoked().await;
     }
@@ -219,6 +285,10 @@ async fn at_the_limit_of_leaving_connections_the_first_of_them_loses_its_grace_p
     all.clear();
     assert_eq!(
         connections.counts(),
-        ConnectionCounts { accepted: 67, evicted_idle: 66, ..ConnectionCounts::default() }
+        ConnectionCounts {
+            accepted: 67,
+            evicted_idle: 66,
+            ..ConnectionCounts::default()
+        }
     );
 }

@@ -17,7 +17,16 @@
 pub(crate) const BLOCK: usize = 4096;
 
 /// The offsets at which to read.
-pub(crate) const BLOCKS: [u64; 8] = [0, 4096, 8192, 16 * 1024, 32 * 1024, 64 * 1024, 1 << 20, 2 << 20];
+pub(crate) const BLOCKS: [u64; 8] = [
+    0,
+    4096,
+    8192,
+    16 * 1024,
+    32 * 1024,
+    64 * 1024,
+    1 << 20,
+    2 << 20,
+];
 
 const MD: &[u8] = b"\xfc\x4e\x2b\xa9";
 
@@ -47,7 +56,11 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("HFS+", 1024, b"H+\0\x04"),
     ("HFSX", 1024, b"HX\0\x05"),
     ("APFS", 32, b"NXSB"),
-    ("bcache", 4120, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
+    (
+        "bcache",
+        4120,
+        b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81",
+    ),
     ("JFS", 32768, b"JFS1"),
     ("ISO 9660", 32769, b"CD001"),
     ("UDF", 32769, b"BEA01"),
@@ -57,7 +70,11 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("Oracle ASM", 32, b"ORCLDISK"),
     ("Linux RAID", 0, MD),
     ("Linux RAID", 4096, MD),
-    ("bcachefs", 4120, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
+    (
+        "bcachefs",
+        4120,
+        b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
+    ),
     ("EROFS", 1024, b"\xe2\xe1\xf5\xe0"),
     ("NILFS2", 1030, b"\x34\x34"),
     // The superblock is in the third block, which has 512 to 4096 bytes.
@@ -71,11 +88,23 @@ const SIGNATURES: &[(&str, u64, &[u8])] = &[
     ("VMFS", 2 << 20, b"\x5e\xf1\xab\x2f"),
     ("ZFS", ZFS_NAME, ZFS),
     // The header is in the second sector, which has 512 or 4096 bytes.
-    ("a damaged GPT, or one for another sector size", 512, b"EFI PART"),
-    ("a damaged GPT, or one for another sector size", 4096, b"EFI PART"),
+    (
+        "a damaged GPT, or one for another sector size",
+        512,
+        b"EFI PART",
+    ),
+    (
+        "a damaged GPT, or one for another sector size",
+        4096,
+        b"EFI PART",
+    ),
     // The file system recognition structure, in the first sector of a file system that a later
     // Windows may mount.
-    ("a file system that identifies itself to Windows", 16, b"FSRS"),
+    (
+        "a file system that identifies itself to Windows",
+        16,
+        b"FSRS",
+    ),
 ];
 
 /// A signature near the end of a disk: its name, the multiple to which the size of the disk is
@@ -95,19 +124,30 @@ const AT_END: &[(&str, u64, u64, &[u8])] = &[
 /// signature.
 pub(crate) fn at_end(size: u64) -> impl Iterator<Item = (&'static str, u64, &'static [u8])> {
     let at = move |multiple: u64, back: u64| (size / multiple * multiple).checked_sub(back);
-    AT_END.iter().filter_map(move |(name, multiple, back, bytes)| Some((*name, at(*multiple, *back)?, *bytes)))
+    AT_END
+        .iter()
+        .filter_map(move |(name, multiple, back, bytes)| {
+            Some((*name, at(*multiple, *back)?, *bytes))
+        })
 }
 
 /// Returns the name of the file system or container whose signature is in `block`, which begins at
 /// `offset` of the volume.
 pub(crate) fn find(offset: u64, block: &[u8]) -> Option<&'static str> {
-    SIGNATURES.iter().find(|(_, at, bytes)| has_at(block, offset, *at, bytes)).map(|(name, ..)| *name)
+    SIGNATURES
+        .iter()
+        .find(|(_, at, bytes)| has_at(block, offset, *at, bytes))
+        .map(|(name, ..)| *name)
 }
 
 /// Returns whether `block`, which begins at `offset`, has `bytes` at the offset `at`.
 pub(crate) fn has_at(block: &[u8], offset: u64, at: u64, bytes: &[u8]) -> bool {
-    let start = at.checked_sub(offset).and_then(|start| usize::try_from(start).ok());
-    start.and_then(|start| block.get(start..)).is_some_and(|rest| rest.starts_with(bytes))
+    let start = at
+        .checked_sub(offset)
+        .and_then(|start| usize::try_from(start).ok());
+    start
+        .and_then(|start| block.get(start..))
+        .is_some_and(|rest| rest.starts_with(bytes))
 }
 
 #[cfg(test)]
@@ -120,13 +160,19 @@ mod tests {
             let found = BLOCKS.iter().find_map(|offset| {
                 let mut block = vec![0; BLOCK];
                 let start = usize::try_from(at.checked_sub(*offset)?).ok()?;
-                block.get_mut(start..start + bytes.len())?.copy_from_slice(bytes);
+                block
+                    .get_mut(start..start + bytes.len())?
+                    .copy_from_slice(bytes);
                 find(*offset, &block)
             });
             assert_eq!(found, Some(*name));
         }
         assert_eq!(find(0, &[0; BLOCK]), None);
-        assert_eq!(find(0, b"NTFS"), None, "a block may be shorter than a signature");
+        assert_eq!(
+            find(0, b"NTFS"),
+            None,
+            "a block may be shorter than a signature"
+        );
     }
 
     #[test]
@@ -137,7 +183,10 @@ mod tests {
         let zfs = GIB - (512 << 10) + (16 << 10) + 20;
         assert_eq!(places(GIB), [gpt, gpt_4k, md, md_old, md_old, zfs]);
         // Only the backup table of 512-byte sectors is in the last sector.
-        assert_eq!(places(GIB + 1536), [GIB + 1024, gpt_4k, md, md_old, md_old, zfs]);
+        assert_eq!(
+            places(GIB + 1536),
+            [GIB + 1024, gpt_4k, md, md_old, md_old, zfs]
+        );
         assert_eq!(places(4096), [3584, 0]);
     }
 }

@@ -23,7 +23,11 @@ const ONLINE_GRACE: Duration = Duration::from_millis(300);
 pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
     use DiskAttributes as Bits;
     let is_reached = |attributes: u64| {
-        if online { attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0 } else { attributes & Bits::OFFLINE != 0 }
+        if online {
+            attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0
+        } else {
+            attributes & Bits::OFFLINE != 0
+        }
     };
     let attributes = readings::disk::attributes(run, disk)?;
     if is_reached(attributes) {
@@ -33,7 +37,11 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     let changed = if online {
         // Writable first: Windows would mount the volumes of a read-only disk read-only.
         let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable { Ok(()) } else { disk.set_attributes(run.os(), 0, Bits::READ_ONLY) };
+        let cleared = if writable {
+            Ok(())
+        } else {
+            disk.set_attributes(run.os(), 0, Bits::READ_ONLY)
+        };
         cleared.and_then(|()| disk.set_attributes(run.os(), 0, Bits::OFFLINE))
     } else {
         readings::volume::flush_all(run, &disk.reader(run.os())?)?;
@@ -44,13 +52,19 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     }
     let refused = match changed {
         // The disk is gone.
-        Err(error) if error.code.is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) => {
+        Err(error)
+            if error
+                .code
+                .is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) =>
+        {
             return Err(error.into());
         }
         changed => changed.err().and_then(|error| error.code),
     };
     run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks.record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
+    run.host()
+        .fallbacks
+        .record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same
     // signature prevents it. The storage provider handles such cases or returns the reason.
     msft_storage::set_online(run, disk, online)?;
@@ -63,7 +77,10 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by
 /// then. Meanwhile brings the disk online again if a policy takes it offline.
 pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
-    match run.host().poll(run.timeouts().arrival, || online_with_volumes(run, disk))? {
+    match run
+        .host()
+        .poll(run.timeouts().arrival, || online_with_volumes(run, disk))?
+    {
         Some(volumes) => Ok(volumes),
         None => readings::volume::data_volumes(run, disk),
     }
@@ -78,13 +95,19 @@ pub(super) fn online_with_volumes(run: Run<'_>, disk: &Disk) -> RunResult<Option
 
 /// Makes a change that needs a disk that is online. If the change fails because a policy has taken
 /// the disk offline again, brings it online and repeats the change.
-pub(super) fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -> RunResult<()>) -> RunResult<()> {
+pub(super) fn while_online(
+    run: Run<'_>,
+    disk: &Disk,
+    mut change: impl FnMut() -> RunResult<()>,
+) -> RunResult<()> {
     let mut refused = None;
     let changed = run.host().poll(run.timeouts().arrival, || {
         set_state(run, disk, true)?;
         match change() {
             // A change that may still run is not repeated.
-            Err(Stop::Failed(error)) if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) => {
+            Err(Stop::Failed(error))
+                if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) =>
+            {
                 refused = Some(error);
                 Ok(None)
             }
@@ -99,7 +122,11 @@ pub(super) fn while_online(run: Run<'_>, disk: &Disk, mut change: impl FnMut() -
 
 /// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the
 /// provider refuses; a volume that stays offline after a success is only logged.
-pub(super) fn bring_volumes_online(run: Run<'_>, disk: &Disk, volumes: &DataVolumes) -> RunResult<()> {
+pub(super) fn bring_volumes_online(
+    run: Run<'_>,
+    disk: &Disk,
+    volumes: &DataVolumes,
+) -> RunResult<()> {
     if readings::volume::not_online(run.host(), volumes).is_empty() {
         return Ok(());
     }
@@ -111,8 +138,14 @@ pub(super) fn bring_volumes_online(run: Run<'_>, disk: &Disk, volumes: &DataVolu
     }
     let volumes = readings::volume::wait_for_volumes(run, disk)?;
     let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
-    if readings::volume::not_online(run.host(), &volumes).iter().any(is_offline) {
-        tracing::warn!(disk = disk.number.0, "not all data partitions of the disk have a volume that is online");
+    if readings::volume::not_online(run.host(), &volumes)
+        .iter()
+        .any(is_offline)
+    {
+        tracing::warn!(
+            disk = disk.number.0,
+            "not all data partitions of the disk have a volume that is online"
+        );
     }
     Ok(())
 }

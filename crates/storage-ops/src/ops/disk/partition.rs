@@ -7,7 +7,9 @@ use crate::error::{Kind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::online::{bring_volumes_online, set_state, wait_for_volumes_online, while_online};
+use crate::ops::disk::online::{
+    bring_volumes_online, set_state, wait_for_volumes_online, while_online,
+};
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed_precondition};
@@ -49,7 +51,9 @@ impl Operation for PartitionDisk {
             let mut instance = None;
             if table.style == TableStyle::Raw {
                 while_online(run, &disk, || {
-                    instance = Some(msft_storage::initialize(run, &disk, || needs_table(run, &disk))?);
+                    instance = Some(msft_storage::initialize(run, &disk, || {
+                        needs_table(run, &disk)
+                    })?);
                     Ok(())
                 })?;
             }
@@ -58,7 +62,9 @@ impl Operation for PartitionDisk {
                 created = Self::add_partition(run, &disk, instance.take())?.or(created.take());
                 Ok(())
             })?;
-            match created.map_or(Ok(()), |created| Self::bring_new_volumes_online(run, &disk, &created)) {
+            match created.map_or(Ok(()), |created| {
+                Self::bring_new_volumes_online(run, &disk, &created)
+            }) {
                 Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
                     tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
                 }
@@ -125,8 +131,9 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
     if found.is_none() {
         let size = readings::disk::size(run, disk)?;
-        found = file_system::signature_at_end_of(&*disk.handle, size)
-            .map_err(|code| OperationError::of(code, "the last sectors of the disk cannot be read"))?;
+        found = file_system::signature_at_end_of(&*disk.handle, size).map_err(|code| {
+            OperationError::of(code, "the last sectors of the disk cannot be read")
+        })?;
     }
     match found {
         None => Ok(()),
@@ -145,7 +152,9 @@ impl PartitionDisk {
         let first = read().or_else(|_| read());
         let known = readings::disk::known_partition_table(run, disk.number, first);
         match known {
-            Err(Stop::Failed(error)) if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) => {
+            Err(Stop::Failed(error))
+                if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
+            {
                 set_state(run, disk, true)?;
                 Ok(read()?)
             }
@@ -155,7 +164,11 @@ impl PartitionDisk {
 
     /// Creates the partition, and returns what the provider returned, unless another program has
     /// partitioned the disk.
-    fn add_partition(run: Run<'_>, disk: &Disk, known: Option<Instance>) -> RunResult<Option<Returned>> {
+    fn add_partition(
+        run: Run<'_>,
+        disk: &Disk,
+        known: Option<Instance>,
+    ) -> RunResult<Option<Returned>> {
         let table_now = || {
             let reader = disk.reader(run.os())?;
             reader.update()?;
@@ -168,11 +181,15 @@ impl PartitionDisk {
         }
         refuse_mbr(&table)?;
         let returned = msft_storage::create_partition(run, disk, known)?;
-        let created = run.host().poll(run.timeouts().arrival, || -> OperationResult<_> {
-            Ok(table_now()?.is_partitioned().then_some(()))
-        })?;
+        let created = run
+            .host()
+            .poll(run.timeouts().arrival, || -> OperationResult<_> {
+                Ok(table_now()?.is_partitioned().then_some(()))
+            })?;
         Ok(created.map(|()| Some(returned)).ok_or_else(|| {
-            OperationError::precondition("Windows reported success, but no partition was found on the disk")
+            OperationError::precondition(
+                "Windows reported success, but no partition was found on the disk",
+            )
         })?)
     }
 

@@ -17,7 +17,11 @@ pub(super) const CLASS: &str = "MSFT_SmbGlobalMapping";
 pub(super) fn find(run: Run<'_>, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
     // WMI may consider letters equal that Windows and servers do not.
-    let is_same = |mapping: &Instance| mapping.text("RemotePath").is_none_or(|path| lower_case(path) == share);
+    let is_same = |mapping: &Instance| {
+        mapping
+            .text("RemotePath")
+            .is_none_or(|path| lower_case(path) == share)
+    };
     Ok(query(run, Namespace::Smb, &wql)?.into_iter().find(is_same))
 }
 
@@ -26,12 +30,21 @@ pub(super) fn find(run: Run<'_>, share: &str) -> OperationResult<Option<Instance
 fn others(run: Run<'_>, remote: &UncPath) -> OperationResult<Vec<(String, Instance)>> {
     let (share, server) = (remote.share(), format!(r"\\{}\", remote.server()));
     let mappings = query(run, Namespace::Smb, &format!("SELECT * FROM {CLASS}"))?;
-    let named = mappings.into_iter().filter_map(|mapping| Some((lower_case(mapping.text("RemotePath")?), mapping)));
-    Ok(named.filter(|(path, _)| path.starts_with(&server) && *path != share).collect())
+    let named = mappings
+        .into_iter()
+        .filter_map(|mapping| Some((lower_case(mapping.text("RemotePath")?), mapping)));
+    Ok(named
+        .filter(|(path, _)| path.starts_with(&server) && *path != share)
+        .collect())
 }
 
 /// Removes the mapping of a share. Unless forced, Windows refuses that while files are open on it.
-pub(super) fn remove(run: Run<'_>, share: &str, mapping: &Instance, force: bool) -> OperationResult<()> {
+pub(super) fn remove(
+    run: Run<'_>,
+    share: &str,
+    mapping: &Instance,
+    force: bool,
+) -> OperationResult<()> {
     let force = [("Force", Value::Bool(force))];
     let remove = MethodCall::new(Namespace::Smb, &mapping.path, "Remove", &force);
     let returned = call(run, &remove, run.timeouts().change)?;
@@ -62,12 +75,20 @@ pub(super) struct Resolved {
 ///
 /// Leaves a share that another operation has locked.
 pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResult<Resolved> {
-    let mut resolved = Resolved { has_removed: false, remaining: Vec::new() };
+    let mut resolved = Resolved {
+        has_removed: false,
+        remaining: Vec::new(),
+    };
     for (path, mapping) in others(run, remote)? {
         match remove_if_stale(run, &path, &mapping) {
             Ok(true) => resolved.has_removed = true,
             Ok(false) => resolved.remaining.push(path),
-            Err(error) if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    Kind::StillRunning | Kind::Unavailable | Kind::Cancelled
+                ) =>
+            {
                 return Err(error);
             }
             Err(error) => resolved.remaining.insert(0, format!("{path}: {error}")),
@@ -80,7 +101,9 @@ pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResul
 /// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable.
 /// Returns whether it did.
 fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationResult<bool> {
-    let Ok(remote) = UncPath::parse(path) else { return Ok(false) };
+    let Ok(remote) = UncPath::parse(path) else {
+        return Ok(false);
+    };
     let share = remote.share();
     if run.node().smb_mappings.origin(run.host(), &share)? != Origin::BeforeStartOfWindows {
         return Ok(false);
@@ -92,7 +115,10 @@ fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationRes
             Err(_) => {}
         }
         remove(run, &share, mapping, false)?;
-        tracing::info!(share, "removed a mapping from before the start of Windows that is no longer usable");
+        tracing::info!(
+            share,
+            "removed a mapping from before the start of Windows that is no longer usable"
+        );
         Ok(true)
     });
     removed.unwrap_or(Ok(false))

@@ -61,7 +61,9 @@ impl MappingState {
         match self {
             Self::NotMapped => Step::Make,
             Self::Readable => Step::Use,
-            Self::OtherPassword if config.refuse_other_smb_passwords => Step::Refuse(Refusal::OtherPassword),
+            Self::OtherPassword if config.refuse_other_smb_passwords => {
+                Step::Refuse(Refusal::OtherPassword)
+            }
             Self::OtherPassword => Step::UseWithWarning,
             Self::OtherUser if config.share_smb_mappings => Step::Use,
             Self::OtherUser => Step::Refuse(Refusal::OtherUser),
@@ -120,21 +122,42 @@ mod tests {
 
     /// Returns the cells of the first table of states on a page.
     fn rows(page: &str) -> Vec<Vec<String>> {
-        let table = page.lines().skip_while(|line| !line.starts_with("| state |")).skip(2);
-        let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-        table.take_while(|line| line.starts_with('|')).map(cells).collect()
+        let table = page
+            .lines()
+            .skip_while(|line| !line.starts_with("| state |"))
+            .skip(2);
+        let cells = |line: &str| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        };
+        table
+            .take_while(|line| line.starts_with('|'))
+            .map(cells)
+            .collect()
     }
 
     #[test]
     fn the_table_of_states_in_the_documentation_is_that_of_the_code() {
         let page = include_str!("../../../../../docs/smb.md");
-        let flags = Config { share_smb_mappings: true, refuse_other_smb_passwords: true, ..Config::default() };
+        let flags = Config {
+            share_smb_mappings: true,
+            refuse_other_smb_passwords: true,
+            ..Config::default()
+        };
         let expected = STATES.map(|state| {
             let (default, with_flags) = (state.step(&Config::default()), state.step(&flags));
-            let with_flags = if with_flags == default { "" } else { text(with_flags) };
+            let with_flags = if with_flags == default {
+                ""
+            } else {
+                text(with_flags)
+            };
             [name(state), text(default), with_flags].map(str::to_owned)
         });
-        let found = rows(page).into_iter().map(|cells| [0, 2, 3].map(|column: usize| cells[column].clone()));
+        let found = rows(page)
+            .into_iter()
+            .map(|cells| [0, 2, 3].map(|column: usize| cells[column].clone()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
@@ -149,7 +172,11 @@ mod tests {
             let names: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
             assert!(!names.is_empty(), "{}", cells[0]);
             for test in names {
-                assert!(tests.contains(&format!("fn {test}()")), "{}: {test}", cells[0]);
+                assert!(
+                    tests.contains(&format!("fn {test}()")),
+                    "{}: {test}",
+                    cells[0]
+                );
             }
         }
     }

@@ -20,22 +20,35 @@ const IPV6_LITERAL: &str = ".ipv6-literal.net";
 /// ignores some.
 pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
     // The part after an `@` selects TLS and the port, for WebDAV.
-    let (server, port) = server.split_once('@').map_or((server, None), |(server, port)| (server, Some(port)));
+    let (server, port) = server
+        .split_once('@')
+        .map_or((server, None), |(server, port)| (server, Some(port)));
     let refused = |why: &str| {
-        let reason = format!("{why}; a mapping without a user would use the rights of LocalSystem on the node itself");
+        let reason = format!(
+            "{why}; a mapping without a user would use the rights of LocalSystem on the node itself"
+        );
         Err(OperationError::new(Kind::PermissionDenied, reason))
     };
     let is_port = |part: &str| part == "ssl" || part.parse::<u16>().is_ok();
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    if server.is_empty() || !server.bytes().all(is_of_name) || !port.is_none_or(|port| port.split('@').all(is_port)) {
-        return refused("without a user, the name of the server may have only ASCII letters, digits, '.', '-' and '_'");
+    if server.is_empty()
+        || !server.bytes().all(is_of_name)
+        || !port.is_none_or(|port| port.split('@').all(is_port))
+    {
+        return refused(
+            "without a user, the name of the server may have only ASCII letters, digits, '.', '-' and '_'",
+        );
     }
     let server = server.trim_end_matches('.');
     let is_own = match address(server) {
         Some(address) => is_local(address) || own_addresses(run)?.contains(&address),
         None => is_localhost(server) || is_own_name(run, server)?,
     };
-    if is_own { refused(&format!("{server} is this node")) } else { Ok(()) }
+    if is_own {
+        refused(&format!("{server} is this node"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns whether an address is one of every node: a loopback address, or the unspecified one.
@@ -50,27 +63,50 @@ fn is_localhost(server: &str) -> bool {
 /// Returns whether the name is that of the node: its NetBIOS name or its host name, whatever domain
 /// follows.
 fn is_own_name(run: Run<'_>, server: &str) -> OperationResult<bool> {
-    let computer = query_one(run, Namespace::CimV2, "SELECT * FROM Win32_ComputerSystem", "name of the node")?;
-    let names: Vec<&str> = ["Name", "DNSHostName"].into_iter().filter_map(|name| computer.text(name)).collect();
+    let computer = query_one(
+        run,
+        Namespace::CimV2,
+        "SELECT * FROM Win32_ComputerSystem",
+        "name of the node",
+    )?;
+    let names: Vec<&str> = ["Name", "DNSHostName"]
+        .into_iter()
+        .filter_map(|name| computer.text(name))
+        .collect();
     if names.is_empty() {
-        return Err(OperationError::new(Kind::Internal, "WMI returned no name of the node"));
+        return Err(OperationError::new(
+            Kind::Internal,
+            "WMI returned no name of the node",
+        ));
     }
     let label = server.split('.').next().unwrap_or_default();
-    Ok(names.iter().any(|name| name.eq_ignore_ascii_case(label) || name.eq_ignore_ascii_case(server)))
+    Ok(names
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(label) || name.eq_ignore_ascii_case(server)))
 }
 
 fn own_addresses(run: Run<'_>) -> OperationResult<Vec<IpAddr>> {
     let adapters = "SELECT * FROM Win32_NetworkAdapterConfiguration WHERE IPEnabled = TRUE";
     let mut addresses = Vec::new();
     for adapter in query(run, Namespace::CimV2, adapters)? {
-        let Some(Value::Array(texts)) = adapter.get("IPAddress") else { continue };
+        let Some(Value::Array(texts)) = adapter.get("IPAddress") else {
+            continue;
+        };
         for text in texts {
             let Value::Text(text) = text else { continue };
-            addresses.extend(text.split('%').next().and_then(|text| text.parse().ok()).map(canonical));
+            addresses.extend(
+                text.split('%')
+                    .next()
+                    .and_then(|text| text.parse().ok())
+                    .map(canonical),
+            );
         }
     }
     if addresses.is_empty() {
-        return Err(OperationError::new(Kind::Internal, "WMI returned no address of the node"));
+        return Err(OperationError::new(
+            Kind::Internal,
+            "WMI returned no address of the node",
+        ));
     }
     Ok(addresses)
 }
@@ -80,8 +116,15 @@ fn own_addresses(run: Run<'_>) -> OperationResult<Vec<IpAddr>> {
 fn address(server: &str) -> Option<IpAddr> {
     if let Some(literal) = server.strip_suffix(IPV6_LITERAL) {
         // An `s` stands for the `%` before the zone.
-        let literal = literal.split('s').next().unwrap_or_default().replace('-', ":");
-        return literal.parse::<Ipv6Addr>().ok().map(|address| canonical(address.into()));
+        let literal = literal
+            .split('s')
+            .next()
+            .unwrap_or_default()
+            .replace('-', ":");
+        return literal
+            .parse::<Ipv6Addr>()
+            .ok()
+            .map(|address| canonical(address.into()));
     }
     ipv4(server).map(Into::into)
 }
@@ -89,7 +132,10 @@ fn address(server: &str) -> Option<IpAddr> {
 /// Returns an IPv4 address for an IPv6 address that contains one.
 fn canonical(address: IpAddr) -> IpAddr {
     match address {
-        IpAddr::V6(v6) => v6.to_ipv4_mapped().or_else(|| compatible(v6)).map_or(address, Into::into),
+        IpAddr::V6(v6) => v6
+            .to_ipv4_mapped()
+            .or_else(|| compatible(v6))
+            .map_or(address, Into::into),
         IpAddr::V4(_) => address,
     }
 }
@@ -97,7 +143,11 @@ fn canonical(address: IpAddr) -> IpAddr {
 /// Returns the IPv4 address in an "IPv4-compatible" IPv6 address, `::a.b.c.d`. `::` and `::1` are
 /// not IPv4-compatible.
 fn compatible(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    if address.is_loopback() || address.is_unspecified() { None } else { address.to_ipv4() }
+    if address.is_loopback() || address.is_unspecified() {
+        None
+    } else {
+        address.to_ipv4()
+    }
 }
 
 /// Parses an IPv4 address as `inet_aton` does: one to four decimal, octal or hexadecimal numbers.
@@ -124,7 +174,11 @@ fn number(text: &str) -> Option<u32> {
         None => (text, 10),
     };
     let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if is_number { u32::from_str_radix(digits, radix).ok() } else { None }
+    if is_number {
+        u32::from_str_radix(digits, radix).ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -158,26 +212,48 @@ mod tests {
         ] {
             assert!(address(text).is_some_and(is_local), "{text}");
         }
-        for text in
-            ["10.0.0.1", "128.0.0.1", "2130706432.1", "1.2", "--2.ipv6-literal.net", "fe80--1s4.ipv6-literal.net"]
-        {
+        for text in [
+            "10.0.0.1",
+            "128.0.0.1",
+            "2130706432.1",
+            "1.2",
+            "--2.ipv6-literal.net",
+            "fe80--1s4.ipv6-literal.net",
+        ] {
             assert!(!address(text).is_some_and(is_local), "{text}");
         }
         // The groups are hexadecimal: this address contains no IPv4 address.
         let other = address("--ffff-127-0-0-1.ipv6-literal.net");
-        assert_eq!(other, Some(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0xffff, 0x127, 0, 0, 1))));
+        assert_eq!(
+            other,
+            Some(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0xffff, 0x127, 0, 0, 1)))
+        );
         assert!(!other.is_some_and(is_local));
-        for text in ["", "files", "1.2.3.4.5", "256.0.0.1", "1.2.3.256", "4294967296", "0x", "+1", "08", "a.1", "1..2"]
-        {
+        for text in [
+            "",
+            "files",
+            "1.2.3.4.5",
+            "256.0.0.1",
+            "1.2.3.256",
+            "4294967296",
+            "0x",
+            "+1",
+            "08",
+            "a.1",
+            "1..2",
+        ] {
             assert_eq!(address(text), None, "{text}");
         }
     }
 
     #[test]
     fn localhost_is_recognized_as_any_label() {
-        for (text, is) in
-            [("localhost", true), ("localhost.localdomain", true), ("a.localhost", true), ("local", false)]
-        {
+        for (text, is) in [
+            ("localhost", true),
+            ("localhost.localdomain", true),
+            ("a.localhost", true),
+            ("local", false),
+        ] {
             assert_eq!(is_localhost(text), is, "{text}");
         }
     }

@@ -25,22 +25,36 @@ pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
 /// Returns the error of a mapping that cannot be read because of `code` and that Windows did not
 /// remove because of `error`.
 pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> OperationError {
-    if matches!(error.kind, Kind::StillRunning | Kind::Unavailable | Kind::Cancelled) {
+    if matches!(
+        error.kind,
+        Kind::StillRunning | Kind::Unavailable | Kind::Cancelled
+    ) {
         return error;
     }
     let OperationError { reason, .. } = unreadable(share, code);
-    OperationError { kind: Kind::FailedPrecondition, reason: format!("{reason}; it stays: {}", error.reason), ..error }
+    OperationError {
+        kind: Kind::FailedPrecondition,
+        reason: format!("{reason}; it stays: {}", error.reason),
+        ..error
+    }
 }
 
 /// Returns the error of a mapping that cannot be read.
 fn unreadable(share: &str, code: OsError) -> OperationError {
     let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
     let reason = if ErrorClass::ServerUnreachable.contains(code) {
-        format!("{}; the mapping is kept for the files that are open on it", error.reason)
+        format!(
+            "{}; the mapping is kept for the files that are open on it",
+            error.reason
+        )
     } else {
         format!("{}; if no pod uses the mapping, remove it", error.reason)
     };
-    OperationError { kind: Kind::FailedPrecondition, reason, ..error }
+    OperationError {
+        kind: Kind::FailedPrecondition,
+        reason,
+        ..error
+    }
 }
 
 /// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the
@@ -55,13 +69,19 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
          {others}use the same user for all shares, or another name of the server",
         error.reason
     );
-    OperationError { reason, ..error.clone() }
+    OperationError {
+        reason,
+        ..error.clone()
+    }
 }
 
 /// Adds to the error of a mapping that was not created the meaning of its code for an operator. An
 /// unreachable server is a failed precondition, as `rpc/status.rs` explains.
 pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
-    let Some(code) = error.code.filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning)) else {
+    let Some(code) = error
+        .code
+        .filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning))
+    else {
         return error;
     };
     let is_unreachable = ErrorClass::ServerUnreachable.contains(code);
@@ -81,6 +101,14 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         }
         _ => return error,
     };
-    let kind = if is_unreachable { Kind::FailedPrecondition } else { error.kind };
-    OperationError { kind, reason: format!("{}; {remedy}", error.reason), ..error }
+    let kind = if is_unreachable {
+        Kind::FailedPrecondition
+    } else {
+        error.kind
+    };
+    OperationError {
+        kind,
+        reason: format!("{}; {remedy}", error.reason),
+        ..error
+    }
 }

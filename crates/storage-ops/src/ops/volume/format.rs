@@ -23,8 +23,10 @@ const MODIFY: u32 = 0x13_01bf;
 const INHERITED: u8 = 0x1 | 0x2;
 
 /// Opens a root directory to change its access control list.
-const OPEN_FOR_ACCESS_LIST: Open =
-    Open::existing(Access::READ_CONTROL.union(Access::WRITE_DAC), Options::DIRECTORY.union(Options::REPARSE_POINT));
+const OPEN_FOR_ACCESS_LIST: Open = Open::existing(
+    Access::READ_CONTROL.union(Access::WRITE_DAC),
+    Options::DIRECTORY.union(Options::REPARSE_POINT),
+);
 
 /// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if
 /// the volume already has NTFS or the file system of the configuration; another file system is an
@@ -53,7 +55,10 @@ impl Operation for FormatVolume {
 
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         // Only devices decide what is formatted.
-        Ok(vec![LockKey::Disk(volume::disk_of(node.host.os(), self.volume)?)])
+        Ok(vec![LockKey::Disk(volume::disk_of(
+            node.host.os(),
+            self.volume,
+        )?)])
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
@@ -71,16 +76,21 @@ impl FormatVolume {
     }
 
     fn format(&self, run: Run<'_>) -> RunResult<()> {
-        match caught(msft_storage::format(run, self.volume, || self.needs_format(run)))? {
+        match caught(msft_storage::format(run, self.volume, || {
+            self.needs_format(run)
+        }))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting
             // may take.
-            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => {
-                self.wait_until_formatted(run, run.timeouts().format)?.ok_or(error.into())
-            }
+            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => self
+                .wait_until_formatted(run, run.timeouts().format)?
+                .ok_or(error.into()),
             Err(error) => {
                 let may_be_recorded = !run.node().config().format_writers.is_empty();
                 // An administrator may format the volume later, with another access list.
-                if may_be_recorded && error.kind != Kind::StillRunning && matches!(self.needs_format(run), Ok(true)) {
+                if may_be_recorded
+                    && error.kind != Kind::StillRunning
+                    && matches!(self.needs_format(run), Ok(true))
+                {
                     run.begin_mutation()?;
                     let (key, name) = msft_storage::record_of(self.volume);
                     let _ = run.os().delete_registry_value(&key, &name);
@@ -91,7 +101,9 @@ impl FormatVolume {
                 let formatted = self.wait_until_formatted(run, run.timeouts().arrival)?;
                 Ok(formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
-                    let reason = format!("Windows reported success, but the volume has no {name} file system");
+                    let reason = format!(
+                        "Windows reported success, but the volume has no {name} file system"
+                    );
                     OperationError::precondition(reason)
                 })?)
             }
@@ -107,8 +119,14 @@ impl FormatVolume {
         run.ensure_locked(&LockKey::Disk(disk))?;
         let detected = readings::file_system::detect(run.host(), self.volume);
         match readings::file_system::or_reported(run, self.volume, detected)? {
-            FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true),
-            FileSystem::Named(name) if ["NTFS", run.node().config().new_file_system()].contains(&&*name) => Ok(false),
+            FileSystem::Raw => {
+                node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true)
+            }
+            FileSystem::Named(name)
+                if ["NTFS", run.node().config().new_file_system()].contains(&&*name) =>
+            {
+                Ok(false)
+            }
             FileSystem::Named(name) => failed_precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
             )),
@@ -122,12 +140,18 @@ impl FormatVolume {
             // While a volume is formatted it is locked and then dismounted.
             let found = match readings::file_system::detect(run.host(), self.volume) {
                 Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
-                detected => caught(readings::file_system::or_reported(run, self.volume, detected))?,
+                detected => caught(readings::file_system::or_reported(
+                    run,
+                    self.volume,
+                    detected,
+                ))?,
             };
             match found {
                 Ok(found) => {
                     unreadable = None;
-                    Ok((found == FileSystem::Named(run.node().config().new_file_system().to_owned())).then_some(()))
+                    Ok((found
+                        == FileSystem::Named(run.node().config().new_file_system().to_owned()))
+                    .then_some(()))
                 }
                 // The new file system may be on the medium before it is mounted.
                 Err(error) if error.inconclusive().is_some() || error.code.is_none() => {
@@ -161,8 +185,15 @@ pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let grant = || {
         let root = os.open(&volume.root(), &OPEN_FOR_ACCESS_LIST)?;
         // Without a list, everyone has all rights.
-        let Some(mut entries) = root.security_descriptor()?.entries else { return Ok(()) };
-        let entry = |sid| AccessEntry { kind: EntryKind::Allow, flags: INHERITED, rights: MODIFY, sid };
+        let Some(mut entries) = root.security_descriptor()?.entries else {
+            return Ok(());
+        };
+        let entry = |sid| AccessEntry {
+            kind: EntryKind::Allow,
+            flags: INHERITED,
+            rights: MODIFY,
+            sid,
+        };
         let granted: Vec<_> = writers.iter().cloned().map(entry).collect();
         // Present already if this is a repetition.
         entries.retain(|entry| !granted.contains(entry));

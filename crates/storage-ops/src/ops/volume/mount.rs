@@ -47,7 +47,10 @@ impl Operation for MountVolume {
 
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
-        Ok(vec![LockKey::Path(self.target.entry_key()), disk_lock_key(node, self.volume)?])
+        Ok(vec![
+            LockKey::Path(self.target.entry_key()),
+            disk_lock_key(node, self.volume)?,
+        ])
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
@@ -57,16 +60,24 @@ impl Operation for MountVolume {
         node_volumes::refuse_volume(run, self.volume)?;
         grant_access(run, self.volume)?;
         let named = |error: OperationError| match error.code {
-            Some(code) if ErrorClass::DirectoryMissing.contains(code) => {
-                OperationError { reason: format!("the directory {} does not exist ({})", self.target, code.0), ..error }
-            }
+            Some(code) if ErrorClass::DirectoryMissing.contains(code) => OperationError {
+                reason: format!("the directory {} does not exist ({})", self.target, code.0),
+                ..error
+            },
             _ => error,
         };
         let how = &OPEN_NO_DELETE_SHARE;
-        let entry = run.node().directories.entry(run.os(), &self.target, None, how).map_err(named)?;
+        let entry = run
+            .node()
+            .directories
+            .entry(run.os(), &self.target, None, how)
+            .map_err(named)?;
         // Held without sharing deletion until the end, so that the path keeps leading to this
         // directory.
-        let mut target = entry.parent().open_child(entry.leaf(), how).map_err(|code| named(code.into()))?;
+        let mut target = entry
+            .parent()
+            .open_child(entry.leaf(), how)
+            .map_err(|code| named(code.into()))?;
         let path = entry.win32_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
@@ -76,13 +87,17 @@ impl Operation for MountVolume {
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
                 Some(mounted) if readings::volume::exists(run, mounted)? => {
-                    return failed_precondition(format!("volume {mounted} is mounted at that path"));
+                    return failed_precondition(format!(
+                        "volume {mounted} is mounted at that path"
+                    ));
                 }
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
                     run.begin_mutation()?;
                     remove_mount_point(run, &entry, target, mounted)?;
-                    target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+                    target = entry
+                        .parent()
+                        .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
                 None => return failed(refused_links::refusal_of(&link, entry.leaf().display())),
             },
@@ -113,7 +128,12 @@ impl Operation for MountVolume {
 /// Returns whether the mount manager's code states that the volume cannot be mounted at the
 /// directory.
 fn is_refusal(code: OsError) -> bool {
-    let refused = [OsError::DIR_NOT_EMPTY, OsError::DIRECTORY, OsError::WRITE_PROTECT, OsError::DISK_FULL];
+    let refused = [
+        OsError::DIR_NOT_EMPTY,
+        OsError::DIRECTORY,
+        OsError::WRITE_PROTECT,
+        OsError::DISK_FULL,
+    ];
     refused.contains(&code) || OperationError::from(code).inconclusive().is_none()
 }
 
@@ -156,7 +176,10 @@ impl MountVolume {
         let mounted = os.set_volume_mount_point(&path, &volume);
         // Another process may have removed the directory meanwhile, and the volume may be mounted
         // at a new directory that has the same path.
-        let is_mounted = entry.open().map_err(OperationError::from).and_then(|target| self.is_mounted_at(&*target));
+        let is_mounted = entry
+            .open()
+            .map_err(OperationError::from)
+            .and_then(|target| self.is_mounted_at(&*target));
         if is_mounted == Ok(true) {
             return Ok(());
         }
@@ -171,7 +194,9 @@ impl MountVolume {
         let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
         // A path that cannot be unmounted must not prevent the unmounting of the others.
-        let undone: Vec<_> = elsewhere.map(|path| node.host.os().delete_volume_mount_point(path)).collect();
+        let undone: Vec<_> = elsewhere
+            .map(|path| node.host.os().delete_volume_mount_point(path))
+            .collect();
         Ok(undone.into_iter().collect::<OsResult<()>>()?)
     }
 }
@@ -179,7 +204,11 @@ impl MountVolume {
 /// Returns the error to report if the mount manager has failed with `code` and then the fallback
 /// has failed too.
 fn after(code: OsError, failed: OperationError) -> OperationError {
-    if failed.kind == Kind::StillRunning { failed } else { OperationError::from(code).with_failed_fallback(&failed) }
+    if failed.kind == Kind::StillRunning {
+        failed
+    } else {
+        OperationError::from(code).with_failed_fallback(&failed)
+    }
 }
 
 fn not_mounted() -> OperationError {
@@ -190,9 +219,16 @@ fn not_mounted() -> OperationError {
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like
 /// [`MountVolume::mount_otherwise`]. While the directory is not held, a container can make its path
 /// lead to another mount point of the same name (docs/security.md).
-fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, volume: VolumeId) -> RunResult<()> {
+fn remove_mount_point(
+    run: Run<'_>,
+    entry: &EntryRef,
+    target: Box<dyn Handle>,
+    volume: VolumeId,
+) -> RunResult<()> {
     let (os, path) = (run.os(), entry.win32_path()?);
-    let Err(code) = os.delete_volume_mount_point(&path) else { return Ok(()) };
+    let Err(code) = os.delete_volume_mount_point(&path) else {
+        return Ok(());
+    };
     let is_removed = |directory: &dyn Handle| Ok::<_, OsError>(Link::of(directory)?.is_none());
     if is_removed(&*target)? {
         return Ok(());
@@ -203,13 +239,19 @@ fn remove_mount_point(run: Run<'_>, entry: &EntryRef, target: Box<dyn Handle>, v
     if is_removed(&*target)? {
         return Ok(());
     }
-    let failed = removed.err().unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
+    let failed = removed
+        .err()
+        .unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
     if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
         return Err(after(code, failed).into());
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
-    if is_removed(&*entry.open()?)? { Ok(()) } else { Ok(removed?) }
+    if is_removed(&*entry.open()?)? {
+        Ok(())
+    } else {
+        Ok(removed?)
+    }
 }
 
 /// Writes the cache of a volume to its disk (`FlushFileBuffers`), and then removes its mount point
@@ -247,8 +289,13 @@ impl Operation for UnmountVolume {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let entry = run.node().directories.entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
-        let target = entry.parent().open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
+        let entry =
+            run.node()
+                .directories
+                .entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        let target = entry
+            .parent()
+            .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
         match Link::of(&*target)?.and_then(|link| link.volume()) {
             Some(mounted) if mounted == self.volume => {}
             Some(mounted) => {

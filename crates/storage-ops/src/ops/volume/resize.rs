@@ -8,7 +8,9 @@ use zerocopy::IntoBytes;
 
 use crate::devices::disk::MIB;
 use crate::devices::volume::OPEN_FOR_CHANGE;
-use crate::devices::{Disk, FileSystem, Partition, PartitionTable, TableStyle, buffer, file_system, volume};
+use crate::devices::{
+    Disk, FileSystem, Partition, PartitionTable, TableStyle, buffer, file_system, volume,
+};
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -76,7 +78,9 @@ impl Operation for ResizeVolume {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
             // The list is never empty.
-            ResizeTarget::FirstVolumeOfDisk(disk) => ListVolumesOnDisk { disk, partition: 0 }.run(run)?[0],
+            ResizeTarget::FirstVolumeOfDisk(disk) => {
+                ListVolumesOnDisk { disk, partition: 0 }.run(run)?[0]
+            }
         };
         let number = readings::volume::locked_disk_of(run, volume)?;
         let disk = Disk::open_for_read(run.os(), number)?;
@@ -86,9 +90,13 @@ impl Operation for ResizeVolume {
             return failed_precondition(format!("the disk of the volume is no longer {number}"));
         }
         let table = readings::disk::partition_table(run, &disk)?;
-        let partition = table.partitions.iter().find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
-        let partition =
-            *partition.ok_or_else(|| OperationError::precondition("no partition begins where the volume begins"))?;
+        let partition = table
+            .partitions
+            .iter()
+            .find(|partition| Ok(partition.offset) == u64::try_from(extent.offset));
+        let partition = *partition.ok_or_else(|| {
+            OperationError::precondition("no partition begins where the volume begins")
+        })?;
         if let Some(size) = self.new_size(run, &disk, &table, &partition)? {
             run.require_pool(PoolKind::Wmi)?;
             // To grow a volume cannot be undone.
@@ -126,13 +134,24 @@ impl ResizeVolume {
             // The last mebibyte has the backup partition table.
             None => readings::disk::size(run, disk)?.saturating_sub(MIB),
         };
-        let end = if table.style == TableStyle::Mbr { end.min(end_of_mbr(disk)) } else { end };
+        let end = if table.style == TableStyle::Mbr {
+            end.min(end_of_mbr(disk))
+        } else {
+            end
+        };
         let max = (end / MIB * MIB).saturating_sub(partition.offset);
         if self.size.saturating_sub(max) >= MIB {
-            let reason = format!("{} bytes were requested, but the partition can have at most {max}", self.size);
+            let reason = format!(
+                "{} bytes were requested, but the partition can have at most {max}",
+                self.size
+            );
             return failed_precondition(reason);
         }
-        let size = if self.size == 0 { max } else { self.size.min(max) };
+        let size = if self.size == 0 {
+            max
+        } else {
+            self.size.min(max)
+        };
         Ok((size >= partition.length + MIB).then_some(size))
     }
 }
@@ -151,21 +170,32 @@ fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
 
 /// Returns the end of the space that an MBR can describe: its numbers of sectors have 32 bits.
 fn end_of_mbr(disk: &Disk) -> u64 {
-    let sector = disk.geometry().map_or(0, |geometry| u64::from(geometry.bytes_per_sector));
+    let sector = disk
+        .geometry()
+        .map_or(0, |geometry| u64::from(geometry.bytes_per_sector));
     sector.max(512) << 32
 }
 
 /// Grows the partition to `size` bytes, together with its file system. The storage provider may
 /// refuse it.
-fn grow(run: Run<'_>, disk: &Disk, partition: &Partition, volume: VolumeId, size: u64) -> RunResult<()> {
+fn grow(
+    run: Run<'_>,
+    disk: &Disk,
+    partition: &Partition,
+    volume: VolumeId,
+    size: u64,
+) -> RunResult<()> {
     msft_storage::resize(run, disk, partition, size)?;
     readings::disk::update(run, disk)?;
-    let grown = run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
-        let extent = readings::volume::extent(run, volume)?;
-        Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
-    })?;
-    Ok(grown
-        .ok_or_else(|| OperationError::precondition("Windows reported success, but the partition has not grown"))?)
+    let grown = run
+        .host()
+        .poll(run.timeouts().arrival, || -> RunResult<_> {
+            let extent = readings::volume::extent(run, volume)?;
+            Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
+        })?;
+    Ok(grown.ok_or_else(|| {
+        OperationError::precondition("Windows reported success, but the partition has not grown")
+    })?)
 }
 
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in
@@ -179,7 +209,9 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let extent = readings::volume::extent(run, volume)?;
     let length = u64::try_from(extent.length).unwrap_or_default();
     let ntfs = FileSystem::Named("NTFS".to_owned());
-    if length < total.saturating_add(MIB) || readings::file_system::detect(run.host(), volume)? != ntfs {
+    if length < total.saturating_add(MIB)
+        || readings::file_system::detect(run.host(), volume)? != ntfs
+    {
         return Ok(());
     }
     readings::volume::locked_disk_of(run, volume)?;
@@ -187,7 +219,10 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     run.begin_mutation()?;
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
     let size = file_system::full_size(&*handle)?;
-    let (sector, cluster) = (i64::from(size.bytes_per_sector.max(512)), i64::from(size.sectors_per_unit.max(1)));
+    let (sector, cluster) = (
+        i64::from(size.bytes_per_sector.max(512)),
+        i64::from(size.sectors_per_unit.max(1)),
+    );
     let clusters = extent.length / sector / cluster;
     // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file
     // system by less than another.
@@ -195,8 +230,16 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         return Ok(());
     }
     let sectors = clusters * cluster;
-    Ok(buffer::send(&*handle, ControlCode::FSCTL_EXTEND_VOLUME, sectors.as_bytes()).map_err(|code| {
-        OperationError::of(code, "the partition has grown, but the file system could not be extended")
+    Ok(buffer::send(
+        &*handle,
+        ControlCode::FSCTL_EXTEND_VOLUME,
+        sectors.as_bytes(),
+    )
+    .map_err(|code| {
+        OperationError::of(
+            code,
+            "the partition has grown, but the file system could not be extended",
+        )
     })?)
 }
 
@@ -207,7 +250,13 @@ mod tests {
 
     #[test]
     fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {
-        let partition = |number, offset, length, kind| Partition { number, offset, length, kind, is_active: false };
+        let partition = |number, offset, length, kind| Partition {
+            number,
+            offset,
+            length,
+            kind,
+            is_active: false,
+        };
         let partitions = vec![
             partition(1, 10, 20, PartitionKind::Data),
             partition(0, 40, 60, PartitionKind::Other),
@@ -215,8 +264,15 @@ mod tests {
             partition(3, 71, 9, PartitionKind::Data),
             partition(4, 200, 10, PartitionKind::Data),
         ];
-        let table = PartitionTable { style: TableStyle::Mbr, partitions };
-        let ends: Vec<_> = table.partitions.iter().map(|partition| end_of_space(&table, partition)).collect();
+        let table = PartitionTable {
+            style: TableStyle::Mbr,
+            partitions,
+        };
+        let ends: Vec<_> = table
+            .partitions
+            .iter()
+            .map(|partition| end_of_space(&table, partition))
+            .collect();
         assert_eq!(ends, [Some(40), Some(41), Some(71), Some(100), None]);
     }
 }

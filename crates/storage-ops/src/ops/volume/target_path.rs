@@ -35,8 +35,11 @@ impl Operation for GetVolumeIdFromTargetPath {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<VolumeId> {
-        let not_mounted =
-            |why: &str| OperationError::not_found(format!("the mount point cannot be found {NOT_MOUNTED} ({why})"));
+        let not_mounted = |why: &str| {
+            OperationError::not_found(format!(
+                "the mount point cannot be found {NOT_MOUNTED} ({why})"
+            ))
+        };
         let path = self.target.to_nt();
         let found = match open_itself(run, &self.target)? {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
@@ -45,27 +48,43 @@ impl Operation for GetVolumeIdFromTargetPath {
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
-            None | Some(Link::Other) => return Err(not_mounted("the path is not a mount point").into()),
+            None | Some(Link::Other) => {
+                return Err(not_mounted("the path is not a mount point").into());
+            }
             Some(link) => link,
         };
         follow_to_end(run, &link)?;
-        let target = match run.os().open(&path, &Open { options: Options::empty(), ..OPEN_NOFOLLOW }) {
+        let target = match run.os().open(
+            &path,
+            &Open {
+                options: Options::empty(),
+                ..OPEN_NOFOLLOW
+            },
+        ) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted("the mount point is stale: its volume no longer exists").into());
+                return Err(
+                    not_mounted("the mount point is stale: its volume no longer exists").into(),
+                );
             }
             Err(code) if ErrorClass::TargetInvalid.contains(code) => {
                 return Err(not_mounted("the target of the link is not a valid path").into());
             }
             // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
-                return Ok(link.volume().ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME))?);
+                return Ok(link
+                    .volume()
+                    .ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME))?);
             }
             outcome => outcome?,
         };
-        let first =
-            target.final_path(PathForm::VolumeGuid).map_err(OperationError::from).and_then(|path| volume_under(&path));
+        let first = target
+            .final_path(PathForm::VolumeGuid)
+            .map_err(OperationError::from)
+            .and_then(|path| volume_under(&path));
         let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
-        let (volume, is_root) = run.with_queries_only().or_fallback(Fallback::TargetVolume, first, second)?;
+        let (volume, is_root) =
+            run.with_queries_only()
+                .or_fallback(Fallback::TargetVolume, first, second)?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(run.node(), &self.target.parent())? == volume {
             return Err(not_mounted("the path is a link to an ordinary directory").into());
@@ -106,17 +125,27 @@ fn mounted_by(node: &Node, mut link: Link) -> OperationResult<VolumeId> {
         if let Some(volume) = link.volume() {
             return Ok(volume);
         }
-        let Some(target) = link.nt_target() else { break };
+        let Some(target) = link.nt_target() else {
+            break;
+        };
         match Link::of(&*node.host.os().open(&target, &OPEN_NOFOLLOW)?)? {
             Some(next) => link = next,
             None => break,
         }
     }
-    Err(OperationError::precondition("the path is not a link to a mount point"))
+    Err(OperationError::precondition(
+        "the path is not a link to a mount point",
+    ))
 }
 
 fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
-    let found = node.host.os().open(&path.to_nt(), &Open { options: Options::empty(), ..OPEN_NOFOLLOW })?;
+    let found = node.host.os().open(
+        &path.to_nt(),
+        &Open {
+            options: Options::empty(),
+            ..OPEN_NOFOLLOW
+        },
+    )?;
     let final_path = found
         .final_path(PathForm::VolumeGuid)
         .map_err(|code| OperationError::of(code, "the path is not on a volume"))?;
@@ -127,7 +156,10 @@ fn volume_under(path: &U16String) -> OperationResult<(VolumeId, bool)> {
     VolumeId::of_final_path(path).ok_or_else(|| {
         OperationError::new(
             Kind::Internal,
-            format!("Windows returned the path {}, which has no volume", path.display()),
+            format!(
+                "Windows returned the path {}, which has no volume",
+                path.display()
+            ),
         )
     })
 }

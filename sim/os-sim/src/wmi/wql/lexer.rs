@@ -54,18 +54,27 @@ fn quoted(text: &str, quote: char) -> OsResult<(Token, &str)> {
 }
 
 fn number(text: &str) -> OsResult<(Token, &str)> {
-    let end = text[1..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |end| end + 1);
-    let number = text[..end].parse().map_err(|_| OsError::WBEM_INVALID_QUERY)?;
+    let end = text[1..]
+        .find(|c: char| !c.is_ascii_digit())
+        .map_or(text.len(), |end| end + 1);
+    let number = text[..end]
+        .parse()
+        .map_err(|_| OsError::WBEM_INVALID_QUERY)?;
     Ok((Token::Number(number), &text[end..]))
 }
 
 fn word(text: &str) -> (Token, &str) {
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
     (Token::Word(text[..end].to_owned()), &text[end..])
 }
 
 fn sign(text: &str) -> OsResult<(Token, &str)> {
-    let sign = SIGNS.into_iter().find(|sign| text.starts_with(sign)).ok_or(OsError::WBEM_INVALID_QUERY)?;
+    let sign = SIGNS
+        .into_iter()
+        .find(|sign| text.starts_with(sign))
+        .ok_or(OsError::WBEM_INVALID_QUERY)?;
     let token = Token::Sign(if sign == "!=" { "<>" } else { sign });
     Ok((token, &text[sign.len()..]))
 }

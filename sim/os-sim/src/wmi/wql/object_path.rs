@@ -23,12 +23,18 @@ impl ObjectPath {
 
     /// Returns the path of a class.
     pub fn class(class: &str) -> Self {
-        Self { class: class.to_owned(), keys: Vec::new() }
+        Self {
+            class: class.to_owned(),
+            keys: Vec::new(),
+        }
     }
 
     /// Returns the path of an object whose only key is a text.
     pub fn object(class: &str, key: &str, value: &str) -> Self {
-        Self { class: class.to_owned(), keys: vec![(key.to_owned(), value.to_owned())] }
+        Self {
+            class: class.to_owned(),
+            keys: vec![(key.to_owned(), value.to_owned())],
+        }
     }
 
     /// Returns whether this is the path of `class` or of an object of it.
@@ -38,15 +44,27 @@ impl ObjectPath {
 
     /// Returns the text of the key `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.keys.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, text)| text.as_str())
+        self.keys
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, text)| text.as_str())
     }
 
     pub(super) fn from_tokens(tokens: &[Token]) -> Option<Self> {
-        let [Token::Word(class), rest @ ..] = tokens else { return None };
+        let [Token::Word(class), rest @ ..] = tokens else {
+            return None;
+        };
         let mut path = Self::class(class);
         let mut before = Token::Sign(".");
         let mut rest = rest;
-        while let [separator, Token::Word(key), Token::Sign("="), Token::Text(text), after @ ..] = rest {
+        while let [
+            separator,
+            Token::Word(key),
+            Token::Sign("="),
+            Token::Text(text),
+            after @ ..,
+        ] = rest
+        {
             if *separator != before {
                 return None;
             }
@@ -85,7 +103,13 @@ mod tests {
 
     #[test]
     fn a_path_is_read_back_as_it_was_written() {
-        for value in ["plain", r"{1}\\HOST\root/Microsoft:WSP", r#"quote " and ' and \"#, "", "a,b=c.d}{"] {
+        for value in [
+            "plain",
+            r"{1}\\HOST\root/Microsoft:WSP",
+            r#"quote " and ' and \"#,
+            "",
+            "a,b=c.d}{",
+        ] {
             let path = ObjectPath::object("MSFT_Disk", "ObjectId", value);
             let read: ObjectPath = path.to_string().parse().expect("the path is valid");
             assert_eq!(read, path);
@@ -95,18 +119,39 @@ mod tests {
 
     #[test]
     fn a_path_may_have_no_keys_or_several() {
-        assert_eq!("MSFT_iSCSITarget".parse(), Ok(ObjectPath::class("MSFT_iSCSITarget")));
-        let path: ObjectPath = r#"MSFT_iSCSITargetPortal.Address="10.0.0.1",Port="3260""#.parse().expect("two keys");
+        assert_eq!(
+            "MSFT_iSCSITarget".parse(),
+            Ok(ObjectPath::class("MSFT_iSCSITarget"))
+        );
+        let path: ObjectPath = r#"MSFT_iSCSITargetPortal.Address="10.0.0.1",Port="3260""#
+            .parse()
+            .expect("two keys");
         let keys = [("Address", "10.0.0.1"), ("Port", "3260")];
-        assert_eq!(path.keys, keys.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            path.keys,
+            keys.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     #[test]
     fn an_invalid_path_is_rejected() {
-        for text in
-            ["", "A.", "A.b", "A.b=", r#"A,b="c""#, r#"A.b="c".d="e""#, r#"A.b="c"#, r#"A.b="\c""#, "A.b=c", "A.b=1"]
-        {
-            assert_eq!(text.parse::<ObjectPath>(), Err(ObjectPath::INVALID), "{text}");
+        for text in [
+            "",
+            "A.",
+            "A.b",
+            "A.b=",
+            r#"A,b="c""#,
+            r#"A.b="c".d="e""#,
+            r#"A.b="c"#,
+            r#"A.b="\c""#,
+            "A.b=c",
+            "A.b=1",
+        ] {
+            assert_eq!(
+                text.parse::<ObjectPath>(),
+                Err(ObjectPath::INVALID),
+                "{text}"
+            );
         }
     }
 }

@@ -32,29 +32,48 @@ type Properties = &'static [(Type, &'static str)];
 impl Class {
     /// Returns the class `name` of `namespace`.
     pub(super) fn find(namespace: Namespace, name: &str) -> Option<&'static Self> {
-        CLASSES.iter().find(|class| class.namespace.path() == namespace.path() && class.name.eq_ignore_ascii_case(name))
+        CLASSES.iter().find(|class| {
+            class.namespace.path() == namespace.path() && class.name.eq_ignore_ascii_case(name)
+        })
     }
 
     /// Returns the property `name`, spelled as in the schema, and its type.
     pub(super) fn property(&self, name: &str) -> Option<(&'static str, Type)> {
-        self.properties.iter().chain(SYSTEM).find_map(|(kind, names)| {
-            let known = names.split(' ').find(|known| known.eq_ignore_ascii_case(name))?;
-            Some((known, *kind))
-        })
+        self.properties
+            .iter()
+            .chain(SYSTEM)
+            .find_map(|(kind, names)| {
+                let known = names
+                    .split(' ')
+                    .find(|known| known.eq_ignore_ascii_case(name))?;
+                Some((known, *kind))
+            })
     }
 }
 
 const fn class(namespace: Namespace, name: &'static str, properties: Properties) -> Class {
-    Class { namespace, name, properties }
+    Class {
+        namespace,
+        name,
+        properties,
+    }
 }
 
 /// The system properties, which every object has.
 const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 
 const CLASSES: &[Class] = &[
-    class(CimV2, "Win32_BIOS", &[(Text, "Manufacturer Name SerialNumber Version")]),
+    class(
+        CimV2,
+        "Win32_BIOS",
+        &[(Text, "Manufacturer Name SerialNumber Version")],
+    ),
     class(CimV2, "Win32_ComputerSystem", &[(Text, "DNSHostName Name")]),
-    class(CimV2, "Win32_NetworkAdapterConfiguration", &[(Bool, "IPEnabled"), (Other, "IPAddress")]),
+    class(
+        CimV2,
+        "Win32_NetworkAdapterConfiguration",
+        &[(Bool, "IPEnabled"), (Other, "IPAddress")],
+    ),
     class(
         Storage,
         "MSFT_Disk",
@@ -70,7 +89,10 @@ const CLASSES: &[Class] = &[
         "MSFT_Partition",
         &[
             (Text, "GptType ObjectId UniqueId"),
-            (Number, "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size"),
+            (
+                Number,
+                "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size",
+            ),
             (Bool, "IsBoot IsOffline IsReadOnly"),
             (Other, "AccessPaths"),
         ],
@@ -85,23 +107,71 @@ const CLASSES: &[Class] = &[
         ],
     ),
     class(Storage, "MSFT_StorageSetting", &[]),
-    class(Storage, "MSFT_PartitionToVolume", &[(Other, "Partition Volume")]),
-    class(Storage, "MSFT_iSCSITarget", &[(Text, "NodeAddress"), (Bool, "IsConnected")]),
-    class(Storage, "MSFT_iSCSITargetPortal", &[(Text, "TargetPortalAddress"), (Number, "TargetPortalPortNumber")]),
+    class(
+        Storage,
+        "MSFT_PartitionToVolume",
+        &[(Other, "Partition Volume")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSITarget",
+        &[(Text, "NodeAddress"), (Bool, "IsConnected")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSITargetPortal",
+        &[
+            (Text, "TargetPortalAddress"),
+            (Number, "TargetPortalPortNumber"),
+        ],
+    ),
     class(
         Storage,
         "MSFT_iSCSISession",
-        &[(Text, "AuthenticationType SessionIdentifier TargetNodeAddress"), (Bool, "IsConnected IsPersistent")],
+        &[
+            (
+                Text,
+                "AuthenticationType SessionIdentifier TargetNodeAddress",
+            ),
+            (Bool, "IsConnected IsPersistent"),
+        ],
     ),
     class(
         Storage,
         "MSFT_iSCSIConnection",
-        &[(Text, "ConnectionIdentifier TargetAddress"), (Number, "TargetPortNumber")],
+        &[
+            (Text, "ConnectionIdentifier TargetAddress"),
+            (Number, "TargetPortNumber"),
+        ],
     ),
-    class(Storage, "MSFT_iSCSITargetToiSCSIConnection", &[(Other, "iSCSIConnection iSCSITarget")]),
-    class(Storage, "MSFT_iSCSISessionToiSCSIConnection", &[(Other, "iSCSIConnection iSCSISession")]),
-    class(Storage, "MSFT_iSCSITargetToiSCSITargetPortal", &[(Other, "iSCSITarget iSCSITargetPortal")]),
-    class(Storage, "MSFT_iSCSISessionToDisk", &[(Other, "Disk iSCSISession")]),
-    class(Storage, "MSFT_iSCSIConnectionToDisk", &[(Other, "Disk iSCSIConnection")]),
-    class(Smb, "MSFT_SmbGlobalMapping", &[(Text, "RemotePath"), (Bool, "RequirePrivacy")]),
+    class(
+        Storage,
+        "MSFT_iSCSITargetToiSCSIConnection",
+        &[(Other, "iSCSIConnection iSCSITarget")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSISessionToiSCSIConnection",
+        &[(Other, "iSCSIConnection iSCSISession")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSITargetToiSCSITargetPortal",
+        &[(Other, "iSCSITarget iSCSITargetPortal")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSISessionToDisk",
+        &[(Other, "Disk iSCSISession")],
+    ),
+    class(
+        Storage,
+        "MSFT_iSCSIConnectionToDisk",
+        &[(Other, "Disk iSCSIConnection")],
+    ),
+    class(
+        Smb,
+        "MSFT_SmbGlobalMapping",
+        &[(Text, "RemotePath"), (Bool, "RequirePrivacy")],
+    ),
 ];

@@ -14,20 +14,35 @@ fn disk(number: u32, size: u64, gpt: Option<&str>, offline: bool) -> Instance {
         ("GptType", gpt),
         ("IsOffline", Value::Bool(offline)),
     ];
-    let properties: BTreeMap<_, _> = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Instance { path: format!("MSFT_Partition.ObjectId=\"{number}\""), properties }
+    let properties: BTreeMap<_, _> = properties
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    Instance {
+        path: format!("MSFT_Partition.ObjectId=\"{number}\""),
+        properties,
+    }
 }
 
 fn select(query: &str) -> Select {
-    let Ok(Query::Select(select)) = Query::parse(Namespace::Storage, query) else { panic!("{query} was rejected") };
+    let Ok(Query::Select(select)) = Query::parse(Namespace::Storage, query) else {
+        panic!("{query} was rejected")
+    };
     select
 }
 
 fn numbers(condition: &str) -> Vec<u32> {
     let query = select(&format!("SELECT * FROM MSFT_Partition WHERE {condition}"));
-    let rows =
-        vec![disk(1, 10, Some("{A}"), false), disk(2, 9_000_000_000, Some(r"{b\c'd}"), true), disk(3, 7, None, false)];
-    query.evaluate(rows).iter().filter_map(|row| row.u32("DiskNumber")).collect()
+    let rows = vec![
+        disk(1, 10, Some("{A}"), false),
+        disk(2, 9_000_000_000, Some(r"{b\c'd}"), true),
+        disk(3, 7, None, false),
+    ];
+    query
+        .evaluate(rows)
+        .iter()
+        .filter_map(|row| row.u32("DiskNumber"))
+        .collect()
 }
 
 fn refusal(namespace: Namespace, query: &str) -> Option<OsError> {
@@ -62,7 +77,10 @@ fn a_projection_has_the_selected_properties_and_with_the_key_the_path() {
     assert_eq!(rows[0].text("__class"), Some("MSFT_Partition"));
     assert_eq!(rows[0].path, "");
     let query = select("SELECT Size, ObjectId FROM MSFT_Partition");
-    assert_eq!(query.evaluate(vec![disk(1, 10, None, false)])[0].path, "MSFT_Partition.ObjectId=\"1\"");
+    assert_eq!(
+        query.evaluate(vec![disk(1, 10, None, false)])[0].path,
+        "MSFT_Partition.ObjectId=\"1\""
+    );
 }
 
 #[test]
@@ -103,7 +121,11 @@ fn an_unknown_query_is_an_error_and_not_an_empty_result() {
         "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass = MSFT_PartitionToVolume",
         "REFERENCES OF {MSFT_Disk.ObjectId=\"1\"}",
     ] {
-        assert_eq!(refusal(Namespace::Storage, text), Some(OsError::WBEM_INVALID_QUERY), "{text}");
+        assert_eq!(
+            refusal(Namespace::Storage, text),
+            Some(OsError::WBEM_INVALID_QUERY),
+            "{text}"
+        );
     }
 }
 
@@ -115,10 +137,17 @@ fn a_class_exists_only_in_its_namespace() {
         (Namespace::Storage, "MSFT_SmbGlobalMapping"),
     ] {
         let query = format!("SELECT * FROM {class}");
-        assert_eq!(refusal(namespace, &query), Some(OsError::WBEM_INVALID_CLASS), "{query}");
+        assert_eq!(
+            refusal(namespace, &query),
+            Some(OsError::WBEM_INVALID_CLASS),
+            "{query}"
+        );
     }
     assert_eq!(
-        refusal(Namespace::Smb, r"SELECT RequirePrivacy FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"),
+        refusal(
+            Namespace::Smb,
+            r"SELECT RequirePrivacy FROM MSFT_SmbGlobalMapping WHERE RemotePath = '\\\\h\\s'"
+        ),
         None
     );
 }

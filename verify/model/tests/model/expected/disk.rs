@@ -9,13 +9,22 @@ use crate::reference_model::{Layout, Model, Volume, size_of};
 impl Model {
     pub(super) fn list_disk_locations(&self) -> Expected {
         let shown = self.disks.iter().filter(|(_, disk)| disk.enumerated);
-        Expected::Locations(shown.filter_map(|(number, disk)| Some((*number, disk.location.clone()?))).collect())
+        Expected::Locations(
+            shown
+                .filter_map(|(number, disk)| Some((*number, disk.location.clone()?)))
+                .collect(),
+        )
     }
 
     pub(super) fn list_disk_ids(&self) -> Expected {
         let shown = self.disks.iter().filter(|(_, disk)| disk.enumerated);
         let ids = shown.map(|(number, disk)| {
-            (*number, disk.ids.as_ref().map(|(page, serial)| [(*page).to_owned(), serial.clone()]))
+            (
+                *number,
+                disk.ids
+                    .as_ref()
+                    .map(|(page, serial)| [(*page).to_owned(), serial.clone()]),
+            )
         });
         Expected::Ids(ids.collect())
     }
@@ -23,7 +32,8 @@ impl Model {
     pub(super) fn get_disk_number_by_name(&self, name: &str) -> Expected {
         let has_name = |page: &str| page == name || page.split_whitespace().last() == Some(name);
         let shown = self.disks.iter().filter(|(_, disk)| disk.enumerated);
-        let mut found = shown.filter(|(_, disk)| disk.ids.as_ref().is_some_and(|(page, _)| has_name(page)));
+        let mut found =
+            shown.filter(|(_, disk)| disk.ids.as_ref().is_some_and(|(page, _)| has_name(page)));
         match (found.next(), found.next()) {
             (Some((number, _)), None) => Expected::Returns(Payload::Number((*number).into())),
             (None, _) => Expected::fails(&[Code::NotFound]),
@@ -67,20 +77,32 @@ impl Model {
         if matches!(disk.layout, Layout::Raw | Layout::Reserved) {
             // An existing table ends where the disk ended when it was created; only resizing the
             // volume extends it.
-            let extent = if disk.layout == Layout::Raw { disk.size } else { size_of(disk.key) };
+            let extent = if disk.layout == Layout::Raw {
+                disk.size
+            } else {
+                size_of(disk.key)
+            };
             (disk.online, disk.read_only, disk.layout) = (true, false, Layout::Gpt);
-            disk.volume = Some(Volume { extent, size_generation, file_system: None });
+            disk.volume = Some(Volume {
+                extent,
+                size_generation,
+                file_system: None,
+            });
         }
         Expected::nothing()
     }
 
     pub(super) fn rescan(&mut self) -> Expected {
-        self.disks.values_mut().for_each(|disk| disk.enumerated = true);
+        self.disks
+            .values_mut()
+            .for_each(|disk| disk.enumerated = true);
         Expected::nothing()
     }
 
     pub(super) fn list_volumes_on_disk(&self, number: u32, part: u32) -> Expected {
-        let Some(disk) = self.disk(number) else { return Expected::fails(NOT_FOUND) };
+        let Some(disk) = self.disk(number) else {
+            return Expected::fails(NOT_FOUND);
+        };
         // With GPT the reserved partition is the first one.
         let own = if disk.layout == Layout::Mbr { 1 } else { 2 };
         if disk.online && disk.volume.is_some() && (part == 0 || part == own) {

@@ -10,7 +10,9 @@ impl Model {
     pub(super) fn apply_event(&mut self, event: &Event) -> bool {
         match event {
             Event::Grow(number) => {
-                let Some(disk) = self.disks.get_mut(number).filter(|disk| disk.enumerated) else { return false };
+                let Some(disk) = self.disks.get_mut(number).filter(|disk| disk.enumerated) else {
+                    return false;
+                };
                 disk.size += GIB;
             }
             Event::Detach(number) => {
@@ -22,18 +24,28 @@ impl Model {
             Event::Attach { enumerated } => {
                 if !self.detached.is_empty() {
                     let disk = self.detached.remove(0);
-                    self.attach(crate::reference_model::Disk { enumerated: *enumerated, ..disk });
+                    self.attach(crate::reference_model::Disk {
+                        enumerated: *enumerated,
+                        ..disk
+                    });
                 }
             }
             Event::AttachNew { enumerated } => {
                 let (disk, _) = another(self.next_key());
-                self.attach(crate::reference_model::Disk { enumerated: *enumerated, ..disk });
+                self.attach(crate::reference_model::Disk {
+                    enumerated: *enumerated,
+                    ..disk
+                });
             }
             // The record of mappings survives.
             Event::RestartDaemon => {}
             Event::SmbReachable(up) => self.smb_reachable = *up,
-            Event::ChangePassword(user) => *self.passwords.get_mut(user).expect("a user of the server") += 1,
-            Event::MakeDirectory(path) => return self.write(path, &Entry::Directory(Directory::new())),
+            Event::ChangePassword(user) => {
+                *self.passwords.get_mut(user).expect("a user of the server") += 1
+            }
+            Event::MakeDirectory(path) => {
+                return self.write(path, &Entry::Directory(Directory::new()));
+            }
             Event::WriteFile(path) => return self.write(path, &Entry::File),
         }
         true
@@ -41,18 +53,28 @@ impl Model {
 
     /// Returns the key of the next new disk.
     pub(crate) fn next_key(&self) -> DiskKey {
-        let used = self.disks.values().chain(&self.detached).map(|disk| disk.key);
-        used.filter(|key| *key >= 30).max().map_or(30, |last| last + 1)
+        let used = self
+            .disks
+            .values()
+            .chain(&self.detached)
+            .map(|disk| disk.key);
+        used.filter(|key| *key >= 30)
+            .max()
+            .map_or(30, |last| last + 1)
     }
 
     /// Creates an entry, if its parent is on `C:` or a volume and the name is free.
     fn write(&mut self, path: &str, entry: &Entry) -> bool {
-        let Some((root, mut names)) = self.free(path) else { return false };
+        let Some((root, mut names)) = self.free(path) else {
+            return false;
+        };
         let name = names.pop().expect("a name");
         let directory = match root {
             Root::System => Some(&mut self.files),
             Root::Volume(key) => {
-                let system = self.volume_mut(key).and_then(|volume| volume.file_system.as_mut());
+                let system = self
+                    .volume_mut(key)
+                    .and_then(|volume| volume.file_system.as_mut());
                 system.map(|system| &mut system.files)
             }
             Root::Share(_) => None,
@@ -67,9 +89,13 @@ impl Model {
     fn free(&self, path: &str) -> Option<(Root, Vec<String>)> {
         let path = strict(path).ok()?;
         let (name, above) = path.split_last()?;
-        let Resolved::At(root, mut names) = self.resolve(above, true) else { return None };
-        let exists =
-            self.root(&root).and_then(|files| crate::directory_tree::inside(files, &names))?.contains_key(name);
+        let Resolved::At(root, mut names) = self.resolve(above, true) else {
+            return None;
+        };
+        let exists = self
+            .root(&root)
+            .and_then(|files| crate::directory_tree::inside(files, &names))?
+            .contains_key(name);
         names.push(name.clone());
         (!exists && !matches!(root, Root::Share(_))).then_some((root, names))
     }

@@ -3,7 +3,8 @@
 use tonic::Code;
 
 use super::{
-    BEHIND_FILE, Checked, Expected, NOT_FOUND, PRECONDITION, TAKEN, Violations, changeable, loose, strict, working,
+    BEHIND_FILE, Checked, Expected, NOT_FOUND, PRECONDITION, TAKEN, Violations, changeable, loose,
+    strict, working,
 };
 use crate::directory_tree::{Directory, Entry, Lookup, Names, Resolved, Target, all, inside_mut};
 use crate::reference_model::{KUBELET, Model};
@@ -30,7 +31,9 @@ impl Model {
         let path = working(path)?;
         match self.look_up(&path) {
             // A link is not followed.
-            Lookup::Entry(Entry::Directory(_) | Entry::Link(_) | Entry::Mount(_)) => Ok(Expected::nothing()),
+            Lookup::Entry(Entry::Directory(_) | Entry::Link(_) | Entry::Mount(_)) => {
+                Ok(Expected::nothing())
+            }
             Lookup::Entry(Entry::File | Entry::FileLink(_)) => Ok(Expected::fails(TAKEN)),
             Lookup::BehindLink => Ok(Expected::fails(PRECONDITION)),
             Lookup::BehindFile => Ok(Expected::fails(BEHIND_FILE)),
@@ -61,15 +64,21 @@ impl Model {
         let path = changeable(strict(path)?)?;
         match self.look_up(&path) {
             Lookup::Entry(Entry::Directory(_)) => {
-                inside_mut(&mut self.files, &path).expect("the directory exists").clear();
+                inside_mut(&mut self.files, &path)
+                    .expect("the directory exists")
+                    .clear();
             }
             Lookup::Entry(Entry::Mount(key)) => {
                 let key = *key;
-                let mount_points = all(&self.files).into_iter().filter(|(_, entry)| **entry == Entry::Mount(key));
+                let mount_points = all(&self.files)
+                    .into_iter()
+                    .filter(|(_, entry)| **entry == Entry::Mount(key));
                 if mount_points.count() > 1 && self.is_present(key) {
                     return Ok(Expected::fails(PRECONDITION));
                 }
-                let volume = self.volume_mut(key).and_then(|volume| volume.file_system.as_mut());
+                let volume = self
+                    .volume_mut(key)
+                    .and_then(|volume| volume.file_system.as_mut());
                 match volume {
                     Some(system) if system.name == "NTFS" => system.files.clear(),
                     _ => return Ok(Expected::Unspecified),
@@ -84,7 +93,13 @@ impl Model {
 
     pub(super) fn create_symlink(&mut self, source: &str, link: &str) -> Checked<Expected> {
         let mut violations = Violations::default();
-        let whole = |names: Names| if names == KUBELET { Ok(names) } else { working(names) };
+        let whole = |names: Names| {
+            if names == KUBELET {
+                Ok(names)
+            } else {
+                working(names)
+            }
+        };
         let source = violations.collect(strict(source).and_then(whole));
         let link = violations.collect(strict(link).and_then(changeable));
         let target = source.map(Target::Path);
@@ -97,14 +112,24 @@ impl Model {
         {
             let of_file = match self.resolve(&source, false) {
                 Resolved::At(root, names) => {
-                    matches!(self.entry(&root, &names), Some(Entry::File | Entry::FileLink(_)))
+                    matches!(
+                        self.entry(&root, &names),
+                        Some(Entry::File | Entry::FileLink(_))
+                    )
                 }
                 Resolved::Missing | Resolved::Unreachable => false,
                 // The kind of the link depends on the source, which cannot be read.
                 Resolved::AccessDenied => return Err(Violations::of(&[Code::PermissionDenied])),
             };
             let target = Target::Path(source);
-            self.insert(&link, if of_file { Entry::FileLink(target) } else { Entry::Link(target) });
+            self.insert(
+                &link,
+                if of_file {
+                    Entry::FileLink(target)
+                } else {
+                    Entry::Link(target)
+                },
+            );
         }
         Ok(Expected::nothing())
     }
@@ -113,7 +138,11 @@ impl Model {
     pub(super) fn check_link_path(&self, link: &[String], target: Option<&Target>) -> Checked<()> {
         match self.look_up(link) {
             Lookup::Absent => Ok(()),
-            Lookup::Entry(Entry::Link(existing) | Entry::FileLink(existing)) if Some(existing) == target => Ok(()),
+            Lookup::Entry(Entry::Link(existing) | Entry::FileLink(existing))
+                if Some(existing) == target =>
+            {
+                Ok(())
+            }
             Lookup::Entry(_) => Err(Violations::of(TAKEN)),
             Lookup::NoParent => Err(Violations::of(NOT_FOUND)),
             Lookup::BehindLink => Err(Violations::of(PRECONDITION)),
@@ -151,14 +180,20 @@ impl Model {
     pub(super) fn make_directories(&mut self, path: &[String]) {
         let mut directory = &mut self.files;
         for name in path {
-            let entry = directory.entry(name.clone()).or_insert_with(|| Entry::Directory(Directory::new()));
-            let Entry::Directory(inner) = entry else { return };
+            let entry = directory
+                .entry(name.clone())
+                .or_insert_with(|| Entry::Directory(Directory::new()));
+            let Entry::Directory(inner) = entry else {
+                return;
+            };
             directory = inner;
         }
     }
 
     fn remove(&mut self, path: &Names) {
         let (name, above) = path.split_last().expect("a path has a name");
-        inside_mut(&mut self.files, above).expect("the parent exists").remove(name);
+        inside_mut(&mut self.files, above)
+            .expect("the parent exists")
+            .remove(name);
     }
 }

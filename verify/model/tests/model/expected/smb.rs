@@ -17,10 +17,19 @@ fn remote(text: &str) -> Checked<Remote> {
     let text = text.replace('/', "\\").to_lowercase();
     let invalid = || Violations::of(INVALID);
     let rest = text.strip_prefix(r"\\").ok_or_else(invalid)?;
-    let mut parts = rest.split('\\').filter(|part| !part.is_empty()).map(str::to_owned);
-    let (host, share) = (parts.next().ok_or_else(invalid)?, parts.next().ok_or_else(invalid)?);
+    let mut parts = rest
+        .split('\\')
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned);
+    let (host, share) = (
+        parts.next().ok_or_else(invalid)?,
+        parts.next().ok_or_else(invalid)?,
+    );
     let known = host == "files" && SHARES.contains(&share.as_str());
-    Ok(Remote { share: known.then_some(share), below: parts.collect() })
+    Ok(Remote {
+        share: known.then_some(share),
+        below: parts.collect(),
+    })
 }
 
 impl Model {
@@ -33,16 +42,25 @@ impl Model {
     ) -> Checked<Expected> {
         let mut violations = Violations::default();
         let remote = violations.collect(remote(path));
-        let local = if local.is_empty() { None } else { violations.collect(strict(local).and_then(changeable)) };
-        let target =
-            remote.as_ref().and_then(|remote| Some(Target::Share(remote.share.clone()?, remote.below.clone())));
+        let local = if local.is_empty() {
+            None
+        } else {
+            violations.collect(strict(local).and_then(changeable))
+        };
+        let target = remote
+            .as_ref()
+            .and_then(|remote| Some(Target::Share(remote.share.clone()?, remote.below.clone())));
         if let Some(local) = &local {
             violations.collect(self.check_link_path(local, target.as_ref()));
         }
         // The path of the link is checked before the share is connected.
         violations.into_result()?;
         let Some(share) = remote.and_then(|remote| remote.share) else {
-            return Ok(Expected::fails(&[Code::NotFound, Code::PermissionDenied, Code::FailedPrecondition]));
+            return Ok(Expected::fails(&[
+                Code::NotFound,
+                Code::PermissionDenied,
+                Code::FailedPrecondition,
+            ]));
         };
         self.connect(&share, user, given)?;
         if let (Some(local), Some(target)) = (local, target) {
@@ -59,7 +77,11 @@ impl Model {
             }
             if self.readable(share) {
                 let other = mapping.known && mapping.user != user;
-                return if other { Err(Violations::of(PRECONDITION)) } else { Ok(()) };
+                return if other {
+                    Err(Violations::of(PRECONDITION))
+                } else {
+                    Ok(())
+                };
             }
             self.mappings.remove(share);
         }
@@ -75,7 +97,14 @@ impl Model {
             violations.0.push(Code::PermissionDenied);
         }
         violations.into_result()?;
-        self.mappings.insert(share.to_owned(), Mapping { user, known: true, password: changes });
+        self.mappings.insert(
+            share.to_owned(),
+            Mapping {
+                user,
+                known: true,
+                password: changes,
+            },
+        );
         Ok(())
     }
 

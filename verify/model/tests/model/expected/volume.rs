@@ -3,7 +3,8 @@
 use tonic::Code;
 
 use super::{
-    BEHIND_FILE, Checked, Expected, INVALID, NOT_FOUND, NOT_MOUNTED, PRECONDITION, TAKEN, Violations, changeable, loose,
+    BEHIND_FILE, Checked, Expected, INVALID, NOT_FOUND, NOT_MOUNTED, PRECONDITION, TAKEN,
+    Violations, changeable, loose,
 };
 use crate::directory_tree::{Directory, DiskKey, Entry, Lookup, Names, Resolved, Root, inside_mut};
 use crate::messages::Payload;
@@ -13,7 +14,10 @@ use crate::transition::VolumeName;
 impl Model {
     pub(super) fn is_volume_formatted(&self, id: &VolumeName) -> Checked<Expected> {
         let key = self.named(id)?;
-        Ok(Expected::bool(self.volume(key).is_some_and(|volume| volume.file_system.is_some())))
+        Ok(Expected::bool(
+            self.volume(key)
+                .is_some_and(|volume| volume.file_system.is_some()),
+        ))
     }
 
     pub(super) fn format_volume(&mut self, id: &VolumeName) -> Checked<Expected> {
@@ -22,7 +26,10 @@ impl Model {
         let volume = self.volume_mut(key).expect("it is present");
         match &volume.file_system {
             None => {
-                volume.file_system = Some(FileSystem { name: "NTFS", files: Directory::new() });
+                volume.file_system = Some(FileSystem {
+                    name: "NTFS",
+                    files: Directory::new(),
+                });
                 volume.size_generation = size_generation;
                 Ok(Expected::nothing())
             }
@@ -36,7 +43,9 @@ impl Model {
         let key = violations.collect(self.named(id));
         let path = violations.collect(loose(at).and_then(changeable));
         if key == Some(0) {
-            violations.0.extend([Code::PermissionDenied, Code::FailedPrecondition]);
+            violations
+                .0
+                .extend([Code::PermissionDenied, Code::FailedPrecondition]);
         }
         let mut is_mounted = false;
         if let Some(path) = &path {
@@ -86,10 +95,18 @@ impl Model {
     }
 
     pub(super) fn resize_disk(&mut self, number: u32, size: i64) -> Checked<Expected> {
-        let disk = self.disk(number).ok_or_else(|| Violations::of(&[Code::NotFound, Code::InvalidArgument]))?;
+        let disk = self
+            .disk(number)
+            .ok_or_else(|| Violations::of(&[Code::NotFound, Code::InvalidArgument]))?;
         if disk.volume.is_none() || !disk.online {
-            let codes: &[Code] = if size < 0 { &[Code::InvalidArgument] } else { &[] };
-            return Ok(Expected::Fails([codes, &[Code::NotFound, Code::FailedPrecondition]].concat()));
+            let codes: &[Code] = if size < 0 {
+                &[Code::InvalidArgument]
+            } else {
+                &[]
+            };
+            return Ok(Expected::Fails(
+                [codes, &[Code::NotFound, Code::FailedPrecondition]].concat(),
+            ));
         }
         let id = VolumeName::Known(disk.key);
         self.resize_volume(&id, size)
@@ -99,17 +116,27 @@ impl Model {
         let mut violations = Violations::default();
         let size = u64::try_from(size).map_err(|_| Violations::of(INVALID));
         let (key, size) = (violations.collect(self.named(id)), violations.collect(size));
-        let (Some(key), Some(size)) = (key, size) else { return Err(violations) };
+        let (Some(key), Some(size)) = (key, size) else {
+            return Err(violations);
+        };
         let size_generation = self.next_size_generation();
         let capacity = self.disk_of(key).expect("it is present").1.size;
         let volume = self.volume_mut(key).expect("it is present");
         let wanted = if size == 0 { capacity } else { size };
         if wanted > capacity {
-            return Ok(Expected::fails(&[Code::FailedPrecondition, Code::InvalidArgument, Code::OutOfRange]));
+            return Ok(Expected::fails(&[
+                Code::FailedPrecondition,
+                Code::InvalidArgument,
+                Code::OutOfRange,
+            ]));
         }
         if wanted > volume.extent {
             // The contract promises nothing about ReFS except that it stays intact.
-            if volume.file_system.as_ref().is_some_and(|system| system.name == "ReFS") {
+            if volume
+                .file_system
+                .as_ref()
+                .is_some_and(|system| system.name == "ReFS")
+            {
                 return Ok(Expected::Unspecified);
             }
             (volume.extent, volume.size_generation) = (wanted, size_generation);
@@ -123,7 +150,10 @@ impl Model {
         if volume.file_system.is_none() {
             return Ok(Expected::fails(PRECONDITION));
         }
-        Ok(Expected::Stats { extent: volume.extent, size_generation: volume.size_generation })
+        Ok(Expected::Stats {
+            extent: volume.extent,
+            size_generation: volume.size_generation,
+        })
     }
 
     pub(super) fn get_disk_number_from_volume_id(&self, id: &VolumeName) -> Checked<Expected> {
@@ -170,7 +200,9 @@ impl Model {
             let (name, above) = path.split_last().expect("a path has a name");
             (name, above.to_vec())
         };
-        inside_mut(&mut self.files, &above).expect("the parent exists").insert(name.clone(), entry);
+        inside_mut(&mut self.files, &above)
+            .expect("the parent exists")
+            .insert(name.clone(), entry);
     }
 }
 

@@ -17,10 +17,19 @@ pub(crate) fn location(folder: &Path) -> Location {
 pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
     let status = fs::read_to_string(format!("/proc/{id}/status")).expect("the daemon is running");
     let number = |name: &str| {
-        let value = status.lines().find_map(|line| line.strip_prefix(name)).expect("a field of /proc/PID/status");
-        value.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+        let value = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .expect("a field of /proc/PID/status");
+        value
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse().ok())
+            .expect("a number")
     };
-    let handles = fs::read_dir(format!("/proc/{id}/fd")).expect("the daemon is running").count();
+    let handles = fs::read_dir(format!("/proc/{id}/fd"))
+        .expect("the daemon is running")
+        .count();
     ResourceUsage {
         memory: number("VmRSS:"),
         handles: u64::try_from(handles).expect("few"),
@@ -30,7 +39,9 @@ pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
 
 /// Asks the process to stop. Returns true: it may drain its calls.
 pub(crate) fn stop(process: &mut Child) -> bool {
-    let status = Command::new("kill").args(["-s", "TERM", &process.id().to_string()]).status();
+    let status = Command::new("kill")
+        .args(["-s", "TERM", &process.id().to_string()])
+        .status();
     assert!(status.expect("the program kill").success());
     true
 }

@@ -23,7 +23,11 @@ pub(crate) fn resource_usage(id: u32) -> ResourceUsage {
     let usage = usage(id).expect("the daemon is running");
     let memory = u64::try_from(usage.memory / 1024).expect("64 bits");
     let handles = u64::try_from(usage.handles).expect("64 bits");
-    ResourceUsage { memory, handles, threads: usage.threads.into() }
+    ResourceUsage {
+        memory,
+        handles,
+        threads: usage.threads.into(),
+    }
 }
 
 /// Kills the process. Returns false: it may not drain its calls.

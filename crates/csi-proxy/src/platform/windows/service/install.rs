@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use os_win32::event_log;
 use windows_service::service::{
     Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceConfig, ServiceErrorControl,
-    ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState, ServiceType,
+    ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo, ServiceStartType, ServiceState,
+    ServiceType,
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
@@ -23,7 +24,8 @@ use crate::serve::is_in_host_process_container;
 use crate::service::{Installation, NAME};
 
 const DISPLAY_NAME: &str = "CSI Proxy";
-const DESCRIPTION: &str = "Performs storage operations on this node for CSI drivers in unprivileged containers.";
+const DESCRIPTION: &str =
+    "Performs storage operations on this node for CSI drivers in unprivileged containers.";
 
 /// How long to wait until Windows has removed a deleted service. Windows removes it when the last
 /// program that has it open, such as the service's own process, closes it.
@@ -45,16 +47,24 @@ const SERVICE_EXISTS: i32 = 1073;
 /// Creates the folder of the log. Warns, or with `-require-safe-folders` refuses, if ordinary users
 /// may replace the program or its log. If a part of the configuration cannot be set, sets the
 /// remaining parts, and returns an error that names it.
-pub(super) fn install(installation: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
+pub(super) fn install(
+    installation: &Installation,
+    mut out: impl Write,
+) -> Result<(), Box<dyn Error>> {
     let program = env::current_exe()?;
     check_folders(&program, installation, "is not installed", &mut out)?;
     let service = create(program, &installation.arguments)?;
     let failures = configure(&service);
     if !failures.is_empty() {
         let failures = failures.join("; ");
-        return Err(format!("service {NAME} is installed, but not fully configured: {failures}").into());
+        return Err(
+            format!("service {NAME} is installed, but not fully configured: {failures}").into(),
+        );
     }
-    writeln!(out, "Service {NAME} is installed and starts with Windows. To start it now: sc.exe start {NAME}")?;
+    writeln!(
+        out,
+        "Service {NAME} is installed and starts with Windows. To start it now: sc.exe start {NAME}"
+    )?;
     Ok(())
 }
 
@@ -71,7 +81,9 @@ fn check_folders(
     refused: &str,
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    let flags = CSI_PROXY.parse(installation.arguments.iter().cloned()).unwrap_or_else(|_| CSI_PROXY.defaults());
+    let flags = CSI_PROXY
+        .parse(installation.arguments.iter().cloned())
+        .unwrap_or_else(|_| CSI_PROXY.defaults());
     let log = folders::create_for_log(&flags.log)?;
     let mut warnings = Vec::new();
     for file in [Some(program), log.as_deref()].into_iter().flatten() {
@@ -87,9 +99,15 @@ fn check_folders(
         return Ok(());
     }
     if installation.require_safe_folders {
-        return Err(format!("service {NAME} {refused}: {} ({REMEDY})", warnings.join("; ")).into());
+        return Err(format!(
+            "service {NAME} {refused}: {} ({REMEDY})",
+            warnings.join("; ")
+        )
+        .into());
     }
-    warnings.iter().try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
+    warnings
+        .iter()
+        .try_for_each(|warning| writeln!(out, "Warning: {warning}"))?;
     writeln!(out, "{REMEDY}")?;
     Ok(())
 }
@@ -104,22 +122,45 @@ pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Bo
     writeln!(out, "{line}")?;
     let (program, flags) = program_and_flags(&line);
     let changed = information(program.into(), &change.arguments);
-    if change.arguments.is_empty() || changed.launch_arguments.iter().eq(flags.iter().map(String::as_str)) {
+    if change.arguments.is_empty()
+        || changed
+            .launch_arguments
+            .iter()
+            .eq(flags.iter().map(String::as_str))
+    {
         return Ok(());
     }
     check_folders(Path::new(program), change, "keeps its flags", &mut out)?;
-    let ServiceConfig { start_type, error_control, display_name, dependencies, .. } = config;
-    let changed = ServiceInfo { start_type, error_control, display_name, dependencies, ..changed };
+    let ServiceConfig {
+        start_type,
+        error_control,
+        display_name,
+        dependencies,
+        ..
+    } = config;
+    let changed = ServiceInfo {
+        start_type,
+        error_control,
+        display_name,
+        dependencies,
+        ..changed
+    };
     service.change_config(&changed).map_err(cannot)?;
     let now = service.query_config().map_err(cannot)?.executable_path;
-    writeln!(out, "changed to {}\nTo apply the new flags: sc.exe stop {NAME}, sc.exe start {NAME}", now.display())?;
+    writeln!(
+        out,
+        "changed to {}\nTo apply the new flags: sc.exe stop {NAME}, sc.exe start {NAME}",
+        now.display()
+    )?;
     Ok(())
 }
 
 /// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not
 /// installed.
 pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let Some(service) = find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)? else {
+    let Some(service) =
+        find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?
+    else {
         writeln!(out, "Service {NAME} is not installed.")?;
         return Ok(());
     };
@@ -151,7 +192,9 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
             Err(error) => error,
         };
         match code(&error) {
-            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
+            Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < deadline => {
+                thread::sleep(POLL_INTERVAL)
+            }
             Some(SERVICE_MARKED_FOR_DELETE) => {
                 return Err(format!(
                     "cannot create service {NAME}: it is marked for deletion, and a program (such as services.msc) \
@@ -188,12 +231,20 @@ fn is_removed() -> Result<bool, Box<dyn Error>> {
 
 /// Prints whether the service runs, when it starts, and its command line.
 pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let cannot = |error: windows_service::Error| failed(&format!("cannot query service {NAME}"), &error);
+    let cannot =
+        |error: windows_service::Error| failed(&format!("cannot query service {NAME}"), &error);
     let service = open(ServiceAccess::QUERY_STATUS | ServiceAccess::QUERY_CONFIG)?;
     let now = service.query_status().map_err(cannot)?;
     let config = service.query_config().map_err(cannot)?;
-    let process = now.process_id.map_or_else(String::new, |process| format!(" in process {process}"));
-    writeln!(out, "{NAME}: {}{process}, {}", state(now.current_state), start(config.start_type))?;
+    let process = now
+        .process_id
+        .map_or_else(String::new, |process| format!(" in process {process}"));
+    writeln!(
+        out,
+        "{NAME}: {}{process}, {}",
+        state(now.current_state),
+        start(config.start_type)
+    )?;
     writeln!(out, "  {}", config.executable_path.display())?;
     Ok(())
 }
@@ -201,7 +252,10 @@ pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
 /// Sets the parts of the configuration that creating a service leaves out. Returns an error for
 /// each that fails.
 fn configure(service: &Service) -> Vec<String> {
-    let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART_DELAY };
+    let restart = ServiceAction {
+        action_type: ServiceActionType::Restart,
+        delay: RESTART_DELAY,
+    };
     let actions = ServiceFailureActions {
         reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
         reboot_msg: None,
@@ -216,8 +270,11 @@ fn configure(service: &Service) -> Vec<String> {
             .update_failure_actions(actions)
             .map_err(|error| cannot("cannot set the restart after a failure", error)),
         after_errors.map_err(|error| cannot("cannot set the restart after an error", error)),
-        service.set_description(DESCRIPTION).map_err(|error| cannot("cannot set the description", error)),
-        event_log::add_source(NAME).map_err(|error| format!("cannot register the event source: {error}")),
+        service
+            .set_description(DESCRIPTION)
+            .map_err(|error| cannot("cannot set the description", error)),
+        event_log::add_source(NAME)
+            .map_err(|error| format!("cannot register the event source: {error}")),
     ];
     results.into_iter().filter_map(Result::err).collect()
 }
@@ -240,7 +297,8 @@ fn information(program: PathBuf, arguments: &[String]) -> ServiceInfo {
 }
 
 fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, Box<dyn Error>> {
-    let opened = ServiceManager::local_computer(None::<&OsStr>, access | ServiceManagerAccess::CONNECT);
+    let opened =
+        ServiceManager::local_computer(None::<&OsStr>, access | ServiceManagerAccess::CONNECT);
     opened.map_err(|error| failed("cannot open the service control manager", &error))
 }
 
@@ -273,8 +331,15 @@ fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
         };
         match code(&error) {
             Some(SERVICE_NOT_ACTIVE) => return Ok(()),
-            Some(SERVICE_CANNOT_ACCEPT_CTRL | INVALID_SERVICE_CONTROL) if attempts < STOP_ATTEMPTS => {
-                let is_settled = |state| !matches!(state, ServiceState::StartPending | ServiceState::StopPending);
+            Some(SERVICE_CANNOT_ACCEPT_CTRL | INVALID_SERVICE_CONTROL)
+                if attempts < STOP_ATTEMPTS =>
+            {
+                let is_settled = |state| {
+                    !matches!(
+                        state,
+                        ServiceState::StartPending | ServiceState::StopPending
+                    )
+                };
                 if wait_until(service, is_settled)? == ServiceState::Stopped {
                     return Ok(());
                 }
@@ -287,12 +352,16 @@ fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
 
 /// Waits until the service has reached a state, for as long as it reports progress, and returns
 /// that state.
-fn wait_until(service: &Service, is_reached: impl Fn(ServiceState) -> bool) -> Result<ServiceState, Box<dyn Error>> {
+fn wait_until(
+    service: &Service,
+    is_reached: impl Fn(ServiceState) -> bool,
+) -> Result<ServiceState, Box<dyn Error>> {
     let mut last = None;
     let mut last_progress = Instant::now();
     loop {
         let status = service.query_status();
-        let status = status.map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
+        let status =
+            status.map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
         if is_reached(status.current_state) {
             return Ok(status.current_state);
         }
@@ -314,15 +383,17 @@ fn state(state: ServiceState) -> &'static str {
         ServiceState::StartPending => "starting",
         ServiceState::StopPending => "stopping",
         ServiceState::Running => "running",
-        ServiceState::ContinuePending | ServiceState::PausePending | ServiceState::Paused => "paused",
+        ServiceState::ContinuePending | ServiceState::PausePending | ServiceState::Paused => {
+            "paused"
+        }
     }
 }
 
 fn start(start: ServiceStartType) -> &'static str {
     match start {
-        ServiceStartType::AutoStart | ServiceStartType::SystemStart | ServiceStartType::BootStart => {
-            "starts with Windows"
-        }
+        ServiceStartType::AutoStart
+        | ServiceStartType::SystemStart
+        | ServiceStartType::BootStart => "starts with Windows",
         ServiceStartType::OnDemand => "starts on demand",
         ServiceStartType::Disabled => "disabled",
     }

@@ -18,7 +18,9 @@ use tokio::sync::Notify;
 use windows_service::service::{
     ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
-use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
+use windows_service::service_control_handler::{
+    self, ServiceControlHandlerResult, ServiceStatusHandle,
+};
 use windows_service::{define_windows_service, service_dispatcher};
 
 use super::super::{backend, named_pipes};
@@ -84,12 +86,22 @@ async fn serve_and_report(flags: &Flags, reporter: &StatusReporter) -> Result<()
         stopping.notify_one();
     };
     let ready = || reporter.running();
-    let mut serving = pin!(serve::until(flags, backend(), named_pipes(flags)?, io::sink(), stop, ready));
+    let mut serving = pin!(serve::until(
+        flags,
+        backend(),
+        named_pipes(flags)?,
+        io::sink(),
+        stop,
+        ready
+    ));
     tokio::select! {
         served = serving.as_mut() => return served,
         () = stopping.notified() => tracing::info!("stopping: waiting for running calls"),
     }
-    report_until_stopped(serving, REPORT_INTERVAL, |checkpoint| reporter.stopping(checkpoint)).await
+    report_until_stopped(serving, REPORT_INTERVAL, |checkpoint| {
+        reporter.stopping(checkpoint)
+    })
+    .await
 }
 
 /// Handles a control from the service control manager.
@@ -117,7 +129,9 @@ struct StatusReporter(ServiceStatusHandle);
 impl StatusReporter {
     fn register() -> Result<Self, Box<dyn Error>> {
         let registered = service_control_handler::register(NAME, on_control);
-        registered.map(Self).map_err(|error| failed("cannot register the handler of the service", &error))
+        registered
+            .map(Self)
+            .map_err(|error| failed("cannot register the handler of the service", &error))
     }
 
     fn starting(&self) -> Result<(), Box<dyn Error>> {
@@ -127,12 +141,18 @@ impl StatusReporter {
     fn running(&self) -> Result<(), Box<dyn Error>> {
         // Not pre-shutdown, which comes first: kubelet stops pods and waits for drivers to unmount
         // their volumes then.
-        let accepted = ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN | ServiceControlAccept::PARAM_CHANGE;
+        let accepted = ServiceControlAccept::STOP
+            | ServiceControlAccept::SHUTDOWN
+            | ServiceControlAccept::PARAM_CHANGE;
         self.report(ServiceState::Running, accepted, 0)
     }
 
     fn stopping(&self, checkpoint: u32) -> Result<(), Box<dyn Error>> {
-        self.report(ServiceState::StopPending, ServiceControlAccept::empty(), checkpoint)
+        self.report(
+            ServiceState::StopPending,
+            ServiceControlAccept::empty(),
+            checkpoint,
+        )
     }
 
     fn stopped(&self) -> Result<(), Box<dyn Error>> {
@@ -152,7 +172,11 @@ impl StatusReporter {
             controls_accepted: accepted,
             exit_code: ServiceExitCode::NO_ERROR,
             checkpoint,
-            wait_hint: if checkpoint == 0 { Duration::ZERO } else { WAIT_HINT },
+            wait_hint: if checkpoint == 0 {
+                Duration::ZERO
+            } else {
+                WAIT_HINT
+            },
             process_id: None,
         };
         let reported = self.0.set_service_status(status);

@@ -1,6 +1,10 @@
 //! A fake of WMI: the COM objects that a session calls.
 #![allow(non_snake_case, reason = "the names of COM")]
-#![allow(clippy::inline_always, clippy::ref_as_ptr, reason = "code that `implement` generates")]
+#![allow(
+    clippy::inline_always,
+    clippy::ref_as_ptr,
+    reason = "code that `implement` generates"
+)]
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -10,20 +14,23 @@ use std::time::Duration;
 use windows::Win32::Foundation::E_NOTIMPL;
 use windows::Win32::System::Com::{
     CLSCTX_INPROC_SERVER, CoIncrementMTAUsage, CoRegisterClassObject, CoRevokeClassObject,
-    EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory, IClassFactory_Impl, IClientSecurity, IClientSecurity_Impl,
-    IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL, RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
+    EOLE_AUTHENTICATION_CAPABILITIES, IClassFactory, IClassFactory_Impl, IClientSecurity,
+    IClientSecurity_Impl, IErrorInfo, IErrorInfo_Impl, REGCLS_MULTIPLEUSE, RPC_C_AUTHN_LEVEL,
+    RPC_C_IMP_LEVEL, SAFEARRAY, SetErrorInfo,
 };
 use windows::Win32::System::Ole::{SafeArrayCreateVector, SafeArrayPutElement};
 use windows::Win32::System::Variant::{VARIANT, VT_BOOL, VT_BSTR, VT_I4, VT_NULL};
 use windows::Win32::System::Wmi::{
-    CIM_BOOLEAN, CIM_FLAG_ARRAY, CIM_OBJECT, CIM_STRING, CIM_UINT16, CIM_UINT32, CIM_UINT64, CIMTYPE_ENUMERATION,
-    IEnumWbemClassObject, IEnumWbemClassObject_Impl, IWbemCallResult, IWbemClassObject, IWbemClassObject_Impl,
-    IWbemContext, IWbemLocator, IWbemLocator_Impl, IWbemObjectSink, IWbemQualifierSet, IWbemServices,
-    IWbemServices_Impl, WBEM_COMPARISON_FLAG, WBEM_CONDITION_FLAG_TYPE, WBEM_E_NOT_FOUND, WBEM_GENERIC_FLAG_TYPE,
-    WBEM_S_FALSE, WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
+    CIM_BOOLEAN, CIM_FLAG_ARRAY, CIM_OBJECT, CIM_STRING, CIM_UINT16, CIM_UINT32, CIM_UINT64,
+    CIMTYPE_ENUMERATION, IEnumWbemClassObject, IEnumWbemClassObject_Impl, IWbemCallResult,
+    IWbemClassObject, IWbemClassObject_Impl, IWbemContext, IWbemLocator, IWbemLocator_Impl,
+    IWbemObjectSink, IWbemQualifierSet, IWbemServices, IWbemServices_Impl, WBEM_COMPARISON_FLAG,
+    WBEM_CONDITION_FLAG_TYPE, WBEM_E_NOT_FOUND, WBEM_GENERIC_FLAG_TYPE, WBEM_S_FALSE,
+    WBEM_S_NO_ERROR, WBEM_S_TIMEDOUT, WbemLocator,
 };
 use windows::core::{
-    BOOL, BSTR, GUID, HRESULT, IUnknown, IUnknownImpl as _, Interface as _, OutRef, PCWSTR, Ref, Result, implement,
+    BOOL, BSTR, GUID, HRESULT, IUnknown, IUnknownImpl as _, Interface as _, OutRef, PCWSTR, Ref,
+    Result, implement,
 };
 
 use super::super::Apartment;
@@ -90,9 +97,21 @@ impl FakeWmi {
         let factory: IClassFactory = Factory(Arc::clone(&state)).into();
         // SAFETY: COM is initialized, and the factory can be called from any thread of the
         // apartment.
-        let registration =
-            unsafe { CoRegisterClassObject(&WbemLocator, &factory, CLSCTX_INPROC_SERVER, REGCLS_MULTIPLEUSE) }.unwrap();
-        Self { state, registration, _apartment: apartment, _turn: turn }
+        let registration = unsafe {
+            CoRegisterClassObject(
+                &WbemLocator,
+                &factory,
+                CLSCTX_INPROC_SERVER,
+                REGCLS_MULTIPLEUSE,
+            )
+        }
+        .unwrap();
+        Self {
+            state,
+            registration,
+            _apartment: apartment,
+            _turn: turn,
+        }
     }
 
     /// Calls `access` with the state, to read or change it.
@@ -119,7 +138,12 @@ macro_rules! uncalled {
 struct Factory(SharedState);
 
 impl IClassFactory_Impl for Factory_Impl {
-    fn CreateInstance(&self, _: Ref<'_, IUnknown>, id: *const GUID, object: *mut *mut c_void) -> Result<()> {
+    fn CreateInstance(
+        &self,
+        _: Ref<'_, IUnknown>,
+        id: *const GUID,
+        object: *mut *mut c_void,
+    ) -> Result<()> {
         let locator: IWbemLocator = Locator(Arc::clone(&self.0)).into();
         // SAFETY: the caller passes valid pointers, as COM requires.
         unsafe { locator.query(id, object) }.ok()
@@ -161,8 +185,12 @@ macro_rules! client_security {
             _: &EOLE_AUTHENTICATION_CAPABILITIES,
         ) -> Result<()> {
             let called: $interface = self.to_interface();
-            let same = proxy.as_ref().is_some_and(|proxy| proxy.as_raw() == called.as_raw());
-            lock(&self.0).blankets.push(($name, (same, authentication.0, impersonation.0)));
+            let same = proxy
+                .as_ref()
+                .is_some_and(|proxy| proxy.as_raw() == called.as_raw());
+            lock(&self.0)
+                .blankets
+                .push(($name, (same, authentication.0, impersonation.0)));
             Ok(())
         }
 
@@ -199,7 +227,13 @@ type Object<'a> = Ref<'a, IWbemClassObject>;
 type Later<'a> = OutRef<'a, IWbemCallResult>;
 
 impl IWbemServices_Impl for Services_Impl {
-    fn ExecQuery(&self, language: &BSTR, _: &BSTR, _: Flags, _: Context<'_>) -> Result<IEnumWbemClassObject> {
+    fn ExecQuery(
+        &self,
+        language: &BSTR,
+        _: &BSTR,
+        _: Flags,
+        _: Context<'_>,
+    ) -> Result<IEnumWbemClassObject> {
         assert_eq!(language.to_string(), "WQL");
         let results = (0..lock(&self.0).results).map(|_| partition()).collect();
         Ok(Enumerator(Arc::clone(&self.0), Mutex::new(results)).into())
@@ -213,7 +247,13 @@ impl IWbemServices_Impl for Services_Impl {
         object: OutRef<'_, IWbemClassObject>,
         _: Later<'_>,
     ) -> Result<()> {
-        object.write(Some(ClassObject { state: Some(Arc::clone(&self.0)), ..ClassObject::default() }.into()))
+        object.write(Some(
+            ClassObject {
+                state: Some(Arc::clone(&self.0)),
+                ..ClassObject::default()
+            }
+            .into(),
+        ))
     }
 
     fn ExecMethod(
@@ -236,9 +276,19 @@ impl IWbemServices_Impl for Services_Impl {
         }
         let properties = vec![
             ("ReturnValue", CIM_UINT32, VARIANT::from(42_002)),
-            ("CreatedPartition", CIM_OBJECT, VARIANT::from(IUnknown::from(partition()))),
+            (
+                "CreatedPartition",
+                CIM_OBJECT,
+                VARIANT::from(IUnknown::from(partition())),
+            ),
         ];
-        output.write(Some(ClassObject { properties, ..ClassObject::default() }.into()))
+        output.write(Some(
+            ClassObject {
+                properties,
+                ..ClassObject::default()
+            }
+            .into(),
+        ))
     }
 
     uncalled! {
@@ -273,7 +323,13 @@ impl IClientSecurity_Impl for Enumerator_Impl {
 }
 
 impl IEnumWbemClassObject_Impl for Enumerator_Impl {
-    fn Next(&self, timeout: i32, capacity: u32, objects: *mut Option<IWbemClassObject>, count: *mut u32) -> HRESULT {
+    fn Next(
+        &self,
+        timeout: i32,
+        capacity: u32,
+        objects: *mut Option<IWbemClassObject>,
+        count: *mut u32,
+    ) -> HRESULT {
         let hangs = {
             let mut state = lock(&self.0);
             state.timeouts.push(timeout);
@@ -291,7 +347,11 @@ impl IEnumWbemClassObject_Impl for Enumerator_Impl {
         }
         // SAFETY: the caller's pointer is to a count that can be written.
         unsafe { *count = u32::try_from(ready).unwrap() };
-        HRESULT(if ready == capacity as usize { WBEM_S_NO_ERROR.0 } else { WBEM_S_FALSE.0 })
+        HRESULT(if ready == capacity as usize {
+            WBEM_S_NO_ERROR.0
+        } else {
+            WBEM_S_FALSE.0
+        })
     }
 
     fn NextAsync(&self, _: u32, _: Sink<'_>) -> HRESULT {
@@ -325,17 +385,41 @@ fn null() -> VARIANT {
 }
 
 fn partition() -> IWbemClassObject {
-    let disk = vec![("FriendlyName", CIM_STRING, VARIANT::from(BSTR::from("Größe 🦀")))];
-    let disk: IWbemClassObject = ClassObject { properties: disk, ..ClassObject::default() }.into();
+    let disk = vec![(
+        "FriendlyName",
+        CIM_STRING,
+        VARIANT::from(BSTR::from("Größe 🦀")),
+    )];
+    let disk: IWbemClassObject = ClassObject {
+        properties: disk,
+        ..ClassObject::default()
+    }
+    .into();
     let properties = vec![
-        ("__RELPATH", CIM_STRING, VARIANT::from(BSTR::from(r#"MSFT_Partition.ObjectId="1""#))),
-        ("Size", CIM_UINT64, VARIANT::from(BSTR::from(u64::MAX.to_string()))),
+        (
+            "__RELPATH",
+            CIM_STRING,
+            VARIANT::from(BSTR::from(r#"MSFT_Partition.ObjectId="1""#)),
+        ),
+        (
+            "Size",
+            CIM_UINT64,
+            VARIANT::from(BSTR::from(u64::MAX.to_string())),
+        ),
         ("DiskNumber", CIM_UINT32, VARIANT::from(-1)),
         ("IsReadOnly", CIM_BOOLEAN, VARIANT::from(true)),
-        ("AccessPaths", CIMTYPE_ENUMERATION(CIM_STRING.0 | CIM_FLAG_ARRAY.0), null()),
+        (
+            "AccessPaths",
+            CIMTYPE_ENUMERATION(CIM_STRING.0 | CIM_FLAG_ARRAY.0),
+            null(),
+        ),
         ("Disk", CIM_OBJECT, VARIANT::from(IUnknown::from(disk))),
     ];
-    ClassObject { properties, ..ClassObject::default() }.into()
+    ClassObject {
+        properties,
+        ..ClassObject::default()
+    }
+    .into()
 }
 
 /// Makes an `MSFT_WmiError` the error object of the call.
@@ -344,7 +428,11 @@ fn post(kind: &str, code: u32) -> Result<()> {
         ("error_Code", CIM_UINT32, VARIANT::from(code.cast_signed())),
         ("error_Type", CIM_STRING, VARIANT::from(BSTR::from(kind))),
     ];
-    let object: IErrorInfo = ClassObject { properties, ..ClassObject::default() }.into();
+    let object: IErrorInfo = ClassObject {
+        properties,
+        ..ClassObject::default()
+    }
+    .into();
     // SAFETY: the object is valid; the first parameter is reserved.
     unsafe { SetErrorInfo(0, &object) }
 }
@@ -370,15 +458,28 @@ fn input(state: Option<SharedState>) -> IWbemClassObject {
         ("Password", CIM_STRING),
         ("DriveLetter", CIM_STRING),
     ];
-    let properties = properties.into_iter().map(|(name, cim_type)| (name, cim_type, null())).collect();
+    let properties = properties
+        .into_iter()
+        .map(|(name, cim_type)| (name, cim_type, null()))
+        .collect();
     ClassObject { state, properties }.into()
 }
 
 impl IWbemClassObject_Impl for ClassObject_Impl {
-    fn Get(&self, name: &PCWSTR, _: i32, value: *mut VARIANT, cim_type: *mut i32, _: *mut i32) -> Result<()> {
+    fn Get(
+        &self,
+        name: &PCWSTR,
+        _: i32,
+        value: *mut VARIANT,
+        cim_type: *mut i32,
+        _: *mut i32,
+    ) -> Result<()> {
         // SAFETY: the caller's string is zero-terminated.
         let name = unsafe { name.to_string() }?;
-        let found = self.properties.iter().find(|(property, ..)| *property == name);
+        let found = self
+            .properties
+            .iter()
+            .find(|(property, ..)| *property == name);
         let (_, found_type, found_value) = found.ok_or(HRESULT(WBEM_E_NOT_FOUND.0))?;
         // SAFETY: the caller's variant is empty, and both values can be written.
         unsafe {
@@ -403,16 +504,28 @@ impl IWbemClassObject_Impl for ClassObject_Impl {
             }
         };
         if let Some(state) = &self.state {
-            lock(state).arguments.push((name, variant_type.to_owned(), text));
+            lock(state)
+                .arguments
+                .push((name, variant_type.to_owned(), text));
         }
         Ok(())
     }
 
-    fn GetNames(&self, _: &PCWSTR, _: WBEM_CONDITION_FLAG_TYPE, _: *const VARIANT) -> Result<*mut SAFEARRAY> {
-        let names: Vec<_> =
-            self.properties.iter().map(|(name, ..)| *name).filter(|name| *name != "__RELPATH").collect();
+    fn GetNames(
+        &self,
+        _: &PCWSTR,
+        _: WBEM_CONDITION_FLAG_TYPE,
+        _: *const VARIANT,
+    ) -> Result<*mut SAFEARRAY> {
+        let names: Vec<_> = self
+            .properties
+            .iter()
+            .map(|(name, ..)| *name)
+            .filter(|name| *name != "__RELPATH")
+            .collect();
         // SAFETY: the function has only numbers as parameters.
-        let array = unsafe { SafeArrayCreateVector(VT_BSTR, 0, u32::try_from(names.len()).unwrap()) };
+        let array =
+            unsafe { SafeArrayCreateVector(VT_BSTR, 0, u32::try_from(names.len()).unwrap()) };
         for (index, name) in (0..).zip(names) {
             let name = BSTR::from(name);
             // SAFETY: the array has an element at the index, and copies the string.

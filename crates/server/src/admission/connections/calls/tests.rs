@@ -12,13 +12,26 @@ use crate::admission::limits::Limits;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn connections(calls: usize, queue_timeout: Duration) -> Connections {
-    Connections::new(Limits { calls, queue_timeout, ..Limits::default() })
+    Connections::new(Limits {
+        calls,
+        queue_timeout,
+        ..Limits::default()
+    })
 }
 
 async fn slot(call: &InFlightCall) -> Result<CallSlot, Status> {
     let client = call.0.id;
-    let described = Call { number: client.0, label: "/v1.Disk/Rescan", client, began: Duration::ZERO };
-    call.slot(|| WaitingCall { call: described, object: "rescan".to_owned() }).await
+    let described = Call {
+        number: client.0,
+        label: "/v1.Disk/Rescan",
+        client,
+        began: Duration::ZERO,
+    };
+    call.slot(|| WaitingCall {
+        call: described,
+        object: "rescan".to_owned(),
+    })
+    .await
 }
 
 /// A call that runs.
@@ -31,7 +44,10 @@ struct Running {
 async fn run(connection: &Arc<ConnectionHandle>) -> Result<Running, Status> {
     let call = connection.begin_call()?;
     let slot = slot(&call).await?;
-    Ok(Running { _slot: slot, _call: call })
+    Ok(Running {
+        _slot: slot,
+        _call: call,
+    })
 }
 
 /// Makes calls until one is refused.
@@ -44,7 +60,10 @@ async fn run_all(connection: &Connection) -> Vec<Running> {
 }
 
 /// Begins a call that has to wait for a slot.
-async fn wait(connections: &Connections, connection: &Connection) -> JoinHandle<Result<Running, Status>> {
+async fn wait(
+    connections: &Connections,
+    connection: &Connection,
+) -> JoinHandle<Result<Running, Status>> {
     let (before, handle) = (connections.counts().waiting, connection.handle().clone());
     let waiting = tokio::spawn(async move { run(&handle).await });
     while connections.counts().waiting == before {
@@ -61,20 +80,37 @@ async fn connections_that_take_all_they_can_leave_slots_for_the_others() {
     for connection in &greedy {
         running.push(run_all(connection).await);
     }
-    assert_eq!(running.iter().map(Vec::len).collect::<Vec<_>>(), [17, 9, 5, 3, 2, 2, 1, 1]);
+    assert_eq!(
+        running.iter().map(Vec::len).collect::<Vec<_>>(),
+        [17, 9, 5, 3, 2, 2, 1, 1]
+    );
     assert!(run(modest.handle()).await.is_ok());
     drop(running);
-    assert_eq!(run_all(&modest).await.len(), 17, "released slots can be taken again");
+    assert_eq!(
+        run_all(&modest).await.len(),
+        17,
+        "released slots can be taken again"
+    );
     assert_eq!((all.counts().calls, all.counts().busy), (0, 0));
 
-    let limits = Limits { queue_timeout: Duration::ZERO, ..Limits::default() };
+    let limits = Limits {
+        queue_timeout: Duration::ZERO,
+        ..Limits::default()
+    };
     let all = Connections::new(limits);
     let [modest, greedy @ ..] = [(); 10].map(|()| all.admit());
     let mut running = Vec::new();
-    for connection in greedy.iter().flat_map(|connection| vec![connection; limits.streams as usize]) {
+    for connection in greedy
+        .iter()
+        .flat_map(|connection| vec![connection; limits.streams as usize])
+    {
         running.extend(run(connection.handle()).await);
     }
-    assert_eq!(run_all(&modest).await.len(), 18, "nine connections have as many calls as HTTP/2 lets them");
+    assert_eq!(
+        run_all(&modest).await.len(),
+        18,
+        "nine connections have as many calls as HTTP/2 lets them"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,7 +124,10 @@ async fn the_next_slot_goes_to_the_connection_that_has_the_fewest() {
     let [of_one, of_modest] = [wait(&all, &one).await, wait(&all, &modest).await];
     drop(running.remove(0));
     let _running = of_modest.await.expect("no panic");
-    assert!(!of_one.is_finished() && all.counts().waiting == 1, "the connection has a slot, and waits for another");
+    assert!(
+        !of_one.is_finished() && all.counts().waiting == 1,
+        "the connection has a slot, and waits for another"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,26 +137,50 @@ async fn waiting_calls_get_slots_in_fifo_order() {
     let first = run(one.handle()).await.expect("the slot is free");
     let of_other = wait(&all, &other).await;
     let cancelled = wait(&all, &third).await;
-    let listed = || all.waiting_calls().iter().map(|waiting| waiting.call.client).collect::<Vec<_>>();
+    let listed = || {
+        all.waiting_calls()
+            .iter()
+            .map(|waiting| waiting.call.client)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(listed(), [other.id(), third.id()]);
     cancelled.abort();
     cancelled.await.err().expect("it was aborted");
     assert_eq!((all.counts().waiting, listed()), (1, vec![other.id()]));
     let last = wait(&all, &third).await;
     drop(first);
-    let second = of_other.await.expect("no panic").expect("it is the first in the queue");
+    let second = of_other
+        .await
+        .expect("no panic")
+        .expect("it is the first in the queue");
     assert!(!last.is_finished());
     drop(second);
-    drop(last.await.expect("no panic").expect("it is the last in the queue"));
+    drop(
+        last.await
+            .expect("no panic")
+            .expect("it is the last in the queue"),
+    );
     let counts = all.counts();
-    assert_eq!((counts.calls, counts.running, counts.waiting, counts.refused_calls), (0, 0, 0, 0));
+    assert_eq!(
+        (
+            counts.calls,
+            counts.running,
+            counts.waiting,
+            counts.refused_calls
+        ),
+        (0, 0, 0, 0)
+    );
 }
 
 #[test]
 fn a_call_that_waits_is_not_overtaken() {
     // Several calls wait all the time, and each slot that one of them releases is for another of
     // them.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("built");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("built");
     let all = connections(1, TIMEOUT);
     let stop = Arc::new(AtomicBool::new(false));
     let waiting: Vec<_> = (0..4)
@@ -133,7 +196,10 @@ fn a_call_that_waits_is_not_overtaken() {
     for _ in 0..100_000 {
         let state = all.lock();
         let somebody_waits = state.calls.waiting().next().is_some();
-        assert!(!(somebody_waits && state.calls.admits(0)), "a new call would overtake one that waits");
+        assert!(
+            !(somebody_waits && state.calls.admits(0)),
+            "a new call would overtake one that waits"
+        );
     }
     stop.store(true, Ordering::Relaxed);
     runtime.block_on(async {
@@ -150,15 +216,43 @@ async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_
     let _running = [run(one.handle()).await, run(other.handle()).await];
     let start = tokio::time::Instant::now();
     let waiting = [wait(&all, &one).await, wait(&all, &other).await];
-    assert_eq!(one.handle().begin_call().unwrap_err().message(), TOO_MANY_CALLS);
+    assert_eq!(
+        one.handle().begin_call().unwrap_err().message(),
+        TOO_MANY_CALLS
+    );
     let new = all.admit();
     let first_of_new = wait(&all, &new).await;
-    assert_eq!(new.handle().begin_call().unwrap_err().message(), TOO_MANY_CALLS, "only its first call may wait");
-    assert_eq!((start.elapsed(), all.counts().refused_calls, all.counts().waiting), (Duration::ZERO, 2, 3));
+    assert_eq!(
+        new.handle().begin_call().unwrap_err().message(),
+        TOO_MANY_CALLS,
+        "only its first call may wait"
+    );
+    assert_eq!(
+        (
+            start.elapsed(),
+            all.counts().refused_calls,
+            all.counts().waiting
+        ),
+        (Duration::ZERO, 2, 3)
+    );
     for call in waiting.into_iter().chain([first_of_new]) {
-        assert_eq!(call.await.expect("no panic").err().expect("it is refused").message(), TOO_MANY_CALLS);
+        assert_eq!(
+            call.await
+                .expect("no panic")
+                .err()
+                .expect("it is refused")
+                .message(),
+            TOO_MANY_CALLS
+        );
     }
-    assert_eq!((start.elapsed(), all.counts().refused_calls, all.counts().waiting), (TIMEOUT, 5, 0));
+    assert_eq!(
+        (
+            start.elapsed(),
+            all.counts().refused_calls,
+            all.counts().waiting
+        ),
+        (TIMEOUT, 5, 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,12 +273,20 @@ async fn a_call_that_outlives_its_connection_is_counted_until_it_ends() {
     let handle = connection.handle().clone();
     drop((connection, other));
     assert_eq!(
-        waiting.await.expect("no panic").err().expect("it is refused").message(),
+        waiting
+            .await
+            .expect("no panic")
+            .err()
+            .expect("it is refused")
+            .message(),
         TOO_MANY_CALLS,
         "its connection is closed"
     );
     let counts = all.counts();
-    assert_eq!((counts.busy, counts.calls, counts.running, all.open()), (0, 1, 1, 0));
+    assert_eq!(
+        (counts.busy, counts.calls, counts.running, all.open()),
+        (0, 1, 1, 0)
+    );
     handle.begin_call().unwrap_err();
     drop(running);
     let counts = all.counts();
