@@ -29,8 +29,8 @@ use table::{Group, TABLE};
 mod table;
 
 /// The lints that generated code does not have to meet.
-const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, clippy::pedantic, \
-                          reason = \"generated\")]";
+const ALLOWED_LINTS: &str = "#[allow(missing_docs, rust_2018_idioms, unreachable_pub, clippy::all, \
+                             clippy::pedantic, reason = \"generated\")]";
 
 /// The field numbers of `FileDescriptorProto.service` and `ServiceDescriptorProto.method`, which
 /// are the path of an RPC.
@@ -293,7 +293,8 @@ fn entry(
         }
         write!(
             rpcs,
-            "Rpc {{ name: {name:?}, path: \"/{version}.{}/{name}\", newest_name: {newest_name:?}, versions: &{:?} }}, ",
+            "Rpc \
+             {{ name: {name:?}, path: \"/{version}.{}/{name}\", newest_name: {newest_name:?}, versions: &{:?} }}, ",
             service.name(),
             rpc.versions(of_group)
         )?;
@@ -499,7 +500,9 @@ impl ServiceGenerator for Stubs {
         for method in &mut service.methods {
             method.name = snake_case(&method.proto_name);
         }
-        code.push('\n'); // prost_build fails for a version without code: its messages may all be those of another version
+        // prost_build fails for a version without code: its messages may all be those of another
+        // version.
+        code.push('\n');
         self.0.generate(service, code);
     }
 

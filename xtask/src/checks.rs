@@ -303,7 +303,8 @@ fn dependencies(name: &str) -> Result<Summary, Error> {
     deny.current_dir(workspace::root())
         .args(["--offline", "check", "bans", "licenses", "sources"]);
     let mut summary = Summary::of_check(name, &mut deny);
-    let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not stop another change";
+    let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not \
+                  stop another change";
     summary += Summary::skipped(&format!("{name} advisories"), reason);
     Ok(summary)
 }

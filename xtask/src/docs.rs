@@ -50,7 +50,8 @@ mod tests {
     fn every_command_of_this_program_in_a_block_of_code_can_be_parsed() {
         let Some(files) = workspace::files() else {
             println!(
-                "skipped: every_command_of_this_program_in_a_block_of_code_can_be_parsed: there is no git checkout"
+                "skipped: every_command_of_this_program_in_a_block_of_code_can_be_parsed: there is \
+                 no git checkout"
             );
             return;
         };

@@ -209,7 +209,8 @@ mod tests {
         ] {
             let Some((end, _)) = run(script, limits) else {
                 println!(
-                    "skipped: a_program_that_hangs_is_killed_and_sooner_after_its_result: sh is not on the PATH"
+                    "skipped: a_program_that_hangs_is_killed_and_sooner_after_its_result: sh is \
+                     not on the PATH"
                 );
                 return;
             };

@@ -228,8 +228,9 @@ fn tar(contents: &Path, archive: &Path, owner: &str) -> Result<(), Error> {
 /// Makes the release again from a clone, with the same tools and in another environment, and
 /// compares all files.
 fn rebuild_elsewhere(options: &Options) -> Result<Summary, Error> {
-    const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \"$1\" && mkdir target && \
-        ln -s \"$2\" target && shift 2 && umask 077 && exec cargo xtask release \"$@\"";
+    const SCRIPT: &str = "rm -rf \"$1\" && git clone --quiet --no-hardlinks \"$0\" \"$1\" && cd \
+                          \"$1\" && mkdir target && ln -s \"$2\" target && shift 2 && umask 077 && \
+                          exec cargo xtask release \"$@\"";
     let clone = workspace::target().join("another/folder/for-the-same-release");
     let mut sh = Command::new("sh");
     sh.args(["-c", SCRIPT])

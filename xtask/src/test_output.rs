@@ -235,7 +235,8 @@ mod tests {
             // A test that reports itself skipped has not passed; an ignored test never counts as
             // passed.
             (
-                "---- a stdout ----\nskipped: a: no NTFS\nskipped: a: no NTFS\ntest result: ok. 2 passed; 0 failed; 0 ignored\n",
+                "---- a stdout ----\nskipped: a: no NTFS\nskipped: a: no NTFS\ntest result: ok. 2 \
+                 passed; 0 failed; 0 ignored\n",
                 0,
                 "1 passed, 0 failed, 1 skipped",
             ),
@@ -246,7 +247,8 @@ mod tests {
             ),
             // A test that reports itself skipped and fails has failed.
             (
-                "failures:\n---- a stdout ----\nskipped: a: no NTFS\nfailures:\n    a\ntest result: FAILED. 1 passed; 1 failed\n",
+                "failures:\n---- a stdout ----\nskipped: a: no NTFS\nfailures:\n    a\ntest \
+                 result: FAILED. 1 passed; 1 failed\n",
                 101,
                 "1 passed, 1 failed, 0 skipped",
             ),
@@ -266,7 +268,8 @@ mod tests {
                 "0 passed, 1 failed, 0 skipped",
             ),
             (
-                "--- PASS: TestA (0.00s)\n    --- PASS: TestA/one (0.00s)\n    c_test.go:9: no program\n--- SKIP: TestC (0.00s)\n",
+                "--- PASS: TestA (0.00s)\n    --- PASS: TestA/one (0.00s)\n    c_test.go:9: no \
+                 program\n--- SKIP: TestC (0.00s)\n",
                 0,
                 "1 passed, 0 failed, 1 skipped",
             ),
@@ -297,8 +300,10 @@ mod tests {
 
     #[test]
     fn a_failed_test_has_its_output() {
-        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' panicked at src/lib.rs:1:1:\nno\n\n\
-                      ---- b stdout ----\nError: 5\n\n\nfailures:\n    a\n    b\n\ntest result: FAILED. 1 passed; 2 failed\n";
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' panicked \
+                      at src/lib.rs:1:1:\nno\n\n\
+                      ---- b stdout ----\nError: 5\n\n\nfailures:\n    a\n    b\n\ntest result: \
+                      FAILED. 1 passed; 2 failed\n";
         let a = vec!["thread 'a' panicked at src/lib.rs:1:1:".into(), "no".into()];
         let b = vec!["Error: 5".into()];
         let failed = [
@@ -327,7 +332,8 @@ mod tests {
 
     #[test]
     fn a_test_that_hangs_is_named() {
-        let output = "test a has been running for over 60 seconds\ntest b has been running for over 60 seconds\n\
+        let output = "test a has been running for over 60 seconds\ntest b has been running for \
+                      over 60 seconds\n\
                       test a ... ok\n";
         let summary = read(output, &End::Killed(Duration::from_mins(5)));
         assert!(

@@ -458,8 +458,8 @@ impl Toolchain {
         match Self::installed(TARGET).filter(|_| process::find(LINKER).is_some()) {
             Some(toolchain) => Ok(toolchain),
             None => Err(format!(
-                "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and install mingw, or on Debian \
-                 install these packages: {} {LINKER_PACKAGE}",
+                "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and \
+                 install mingw, or on Debian install these packages: {} {LINKER_PACKAGE}",
                 missing.join(" ")
             )),
         }

@@ -100,7 +100,8 @@ fn a_renamed_item_changes_the_list() {
         #[cfg(shuttle)] mod inner { pub fn j() {} fn k() {} }
         pub mod outer { mod private { pub fn l() {} } }";
     let text = of(source);
-    let kept = "pub a, fn f, Clone for A, fn t, fn j, Z as W, derive(Clone, doc(hidden, cfg(miri, cfg(shuttle, mod outer, fn l";
+    let kept = "pub a, fn f, Clone for A, fn t, fn j, Z as W, derive(Clone, doc(hidden, cfg(miri, \
+                cfg(shuttle, mod outer, fn l";
     for name in kept.split(", ") {
         assert!(text.contains(name), "{name} in {text}");
         assert_ne!(

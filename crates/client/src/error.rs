@@ -210,7 +210,8 @@ const CODES: [(ErrorKind, Code); 13] = [
 
 fn kind(code: Code) -> ErrorKind {
     if code == Code::OutOfRange {
-        return ErrorKind::InvalidArgument; // the daemon sends this code for a request that is too large
+        // The daemon sends this code for a request that is too large.
+        return ErrorKind::InvalidArgument;
     }
     CODES
         .iter()

@@ -90,8 +90,8 @@ impl Rpc<'_> {
                     .is_ok_and(|others| !others.is_empty())
                 {
                     let message = format!(
-                        "csi-proxy serves other groups here, but not {}: its flag -api-groups leaves it out, or its pipes are not \
-                         mounted",
+                        "csi-proxy serves other groups here, but not {}: its flag -api-groups \
+                         leaves it out, or its pipes are not mounted",
                         self.group.name()
                     );
                     // A daemon that starts opens its pipes one after the other.
@@ -101,7 +101,8 @@ impl Rpc<'_> {
                     };
                 }
                 let message = format!(
-                    "nothing serves {}: csi-proxy does not run on the node, or its pipes are not mounted here",
+                    "nothing serves {}: csi-proxy does not run on the node, or its pipes are not \
+                     mounted here",
                     connections.address(preferred)
                 );
                 Failure {
@@ -142,11 +143,12 @@ impl Rpc<'_> {
             (false, _) => "the connection to csi-proxy was closed before the request was sent",
             (true, Effect::Read) => "the connection to csi-proxy broke during the call",
             (true, Effect::Unknown) => {
-                "the connection to csi-proxy broke during the call; if it was a change, the node may or may not have made it"
+                "the connection to csi-proxy broke during the call; if it was a change, the node \
+                 may or may not have made it"
             }
             (true, Effect::Change) => {
-                "the connection to csi-proxy broke during the call; the node may or may not have made the change, and \
-                 repeating the call completes it"
+                "the connection to csi-proxy broke during the call; the node may or may not have \
+                 made the change, and repeating the call completes it"
             }
         };
         let error = Error::new(ErrorKind::Unavailable, self.name, message).with_source(status);
@@ -207,7 +209,10 @@ pub(crate) async fn call<
             if !(may_repeat || may_appear) || started.elapsed() + *delay >= deadline {
                 return Err(error);
             }
-            tracing::debug!(repetition = repetitions + 1, ?delay, %error, "repeating a call of csi-proxy");
+            tracing::debug!(
+                repetition = repetitions + 1, ?delay, %error,
+                "repeating a call of csi-proxy"
+            );
             sleep(*delay).await;
         }
     };

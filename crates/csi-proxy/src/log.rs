@@ -231,8 +231,9 @@ mod tests {
                 let span = tracing::info_span!("call", id = 7, object = Empty);
                 span.record("object", path);
                 let error = io::Error::other(format!("cannot open {path}"));
+                let text = "a \"b\" \u{1b}[1m\n";
                 span.in_scope(
-                    || tracing::warn!(count = 1, seconds = 0.00001, text = "a \"b\" \u{1b}[1m\n", %error, "no {path}"),
+                    || tracing::warn!(count = 1, seconds = 0.00001, text, %error, "no {path}"),
                 );
             });
             text

@@ -239,7 +239,8 @@ fn connections(wanted: usize) -> usize {
     let room = limit.map_or(wanted, |limit| room_within(limit, wanted));
     if room < wanted {
         tracing::warn!(
-            "lowered -max-connections from {wanted} to {room}: the limit on open files allows no more"
+            "lowered -max-connections from {wanted} to {room}: the limit on open files allows no \
+             more"
         );
     }
     room
@@ -258,7 +259,8 @@ fn room_within(limit: usize, wanted: usize) -> usize {
 fn warn(flags: &Flags) {
     if is_cut_short(is_in_host_process_container(), flags.drain) {
         tracing::warn!(
-            "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} is cut short; use -drain={}",
+            "Windows ends a HostProcess container 5 seconds after telling it to stop, so -drain={} \
+             is cut short; use -drain={}",
             flags.drain.as_secs(),
             CONTAINER_DRAIN.as_secs()
         );
@@ -349,7 +351,8 @@ fn report_end(out: &mut impl Write, unfinished: Unfinished) -> io::Result<()> {
     tracing::warn!(calls, operations, "stopped before all calls had finished");
     writeln!(
         out,
-        "Stopped before all calls had finished; calls aborted: {calls}, operations still running: {operations}."
+        "Stopped before all calls had finished; calls aborted: {calls}, operations still running: \
+         {operations}."
     )
 }
 

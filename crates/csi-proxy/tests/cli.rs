@@ -28,8 +28,8 @@ fn serving_and_the_service_name_the_program_to_run_instead() {
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
         assert_eq!(
             text(&refused.stderr),
-            "csi-proxy: this program runs on Windows only; on this system use csi-proxy-sim, \
-             which serves a simulated Windows node (cargo sim)\n"
+            "csi-proxy: this program runs on Windows only; on this system use csi-proxy-sim, which \
+             serves a simulated Windows node (cargo sim)\n"
         );
         assert!(refused.stdout.is_empty(), "{arguments:?}");
     }

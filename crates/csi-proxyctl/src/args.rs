@@ -86,8 +86,8 @@ pub fn program(name: &'static str, timeout: &'static str) -> Command {
                 // Windows has named pipes.
                 .hide(env::consts::OS == "windows")
                 .help(format!(
-                    "Folder of the Unix sockets that csi-proxy-sim serves [default: ${ENDPOINT_DIR_VARIABLE}, or \
-                     $XDG_RUNTIME_DIR/csi-proxy]"
+                    "Folder of the Unix sockets that csi-proxy-sim serves [default: \
+                     ${ENDPOINT_DIR_VARIABLE}, or $XDG_RUNTIME_DIR/csi-proxy]"
                 )),
         )
         .arg(timeout_arg(timeout).global(true))

@@ -29,10 +29,11 @@ pub(crate) fn command() -> Command {
     Command::new("call")
         .about("Calls any RPC of any version, with a request in JSON")
         .before_help(
-            "Fields have the names of the api.proto files, or these names in lowerCamelCase. An omitted field has its \
-             default value. The response has the names of the api.proto files, and numbers for 64-bit integers.\n\n\
-             An RPC may change the node and lose data. To see the warnings, read the help of the RPC's own command, for \
-             example `csi-proxyctl volume format --help`.",
+            "Fields have the names of the api.proto files, or these names in lowerCamelCase. An \
+             omitted field has its default value. The response has the names of the api.proto \
+             files, and numbers for 64-bit integers.\n\n\
+             An RPC may change the node and lose data. To see the warnings, read the help of the \
+             RPC's own command, for example `csi-proxyctl volume format --help`.",
         )
         .arg(
             Arg::new("rpc")
@@ -40,11 +41,14 @@ pub(crate) fn command() -> Command {
                 .required_unless_present("list")
                 .value_parser(RpcParser)
                 .hide_possible_values(true)
-                .help("The RPC, such as disk/v1/ListDiskIDs or ListDiskIDs alone: the preferred version that has the RPC"),
+                .help(
+                    "The RPC, such as disk/v1/ListDiskIDs or ListDiskIDs alone: the preferred \
+                     version that has the RPC",
+                ),
         )
         .arg(Arg::new("request").value_name("JSON").help(
-            "The request, @FILE to read it from a file, or - to read it from standard input. A request with a secret is \
-             accepted only from a file or standard input [default: {}]",
+            "The request, @FILE to read it from a file, or - to read it from standard input. A \
+             request with a secret is accepted only from a file or standard input [default: {}]",
         ))
         .arg(args::switch("list", "List all RPCs"))
         .arg(args::output_arg(&["json", "yaml"]))
@@ -123,8 +127,8 @@ fn request_json(argument: &str) -> Result<Value, Failure> {
         |(name, value): (&String, &Value)| request::is_secret(name) && value.as_str() != Some("");
     if source.is_none() && json.as_object().into_iter().flatten().any(is_given) {
         return Err(Failure::Usage(
-            "other processes can read the command line: give a request with a secret in a file, as @FILE, or on standard \
-             input, as -"
+            "other processes can read the command line: give a request with a secret in a file, as \
+             @FILE, or on standard input, as -"
                 .into(),
         ));
     }

@@ -67,10 +67,15 @@ pub(crate) fn for_operation(
         return Ok(Choice::flexible(version, rpc));
     };
     let found = versions.find(|(version, _)| version.version == asked);
-    found.map(|(version, rpc)| Choice::pinned(version, rpc)).ok_or_else(|| {
-        let (group_name, versions) = (group.name(), version_names(group, newest_name));
-        Failure::Usage(format!("{group_name} {asked} does not have this RPC; the versions that have it are {versions}"))
-    })
+    found
+        .map(|(version, rpc)| Choice::pinned(version, rpc))
+        .ok_or_else(|| {
+            let (group_name, versions) = (group.name(), version_names(group, newest_name));
+            Failure::Usage(format!(
+                "{group_name} {asked} does not have this RPC; the versions that have it are \
+                 {versions}"
+            ))
+        })
 }
 
 /// Returns the names of the versions that have an RPC.

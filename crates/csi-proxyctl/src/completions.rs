@@ -44,7 +44,8 @@ pub(crate) fn run(matches: &ArgMatches, mut program: Command) -> Result<(), Fail
             let head = "'csi-proxyctl;call' {\n";
             let value = |name| {
                 format!(
-                    "[CompletionResult]::new('{name}', '{name}', [CompletionResultType]::ParameterValue, '{name}')"
+                    "[CompletionResult]::new('{name}', '{name}', \
+                     [CompletionResultType]::ParameterValue, '{name}')"
                 )
             };
             let values: Vec<String> = call::names()

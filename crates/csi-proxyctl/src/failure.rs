@@ -174,44 +174,62 @@ impl Failure {
         let is_answer = error.call_number().is_some();
         let hint = match error.kind() {
             ErrorKind::Unavailable if is_answer => {
-                "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` shows what runs".into()
+                "csi-proxy is busy or stopping, or a device does not answer; `csi-proxyctl top` \
+                 shows what runs"
+                    .into()
             }
             ErrorKind::DeadlineExceeded if is_answer => {
-                "the node may still be at work: look at the state of the object before you repeat the command".into()
+                "the node may still be at work: look at the state of the object before you repeat \
+                 the command"
+                    .into()
             }
             ErrorKind::Unavailable if is_broken(error) => {
-                "if csi-proxy has restarted, repeat the command: a change that has already been made is not made again"
+                "if csi-proxy has restarted, repeat the command: a change that has already been \
+                 made is not made again"
                     .into()
             }
             ErrorKind::Unavailable if *endpoints == Endpoints::Pipes => {
-                return unserved_pipes(is_in_host_process_container()).map(Into::into).into();
+                return unserved_pipes(is_in_host_process_container())
+                    .map(Into::into)
+                    .into();
             }
             ErrorKind::Unavailable => endpoints.hint(),
             ErrorKind::FailedPrecondition if is_connecting(error) => endpoints.hint(),
             ErrorKind::PermissionDenied if is_connecting(error) => match endpoints {
                 Endpoints::Pipes => {
-                    "run csi-proxyctl as administrator: the pipes are open to administrators and LocalSystem".into()
+                    "run csi-proxyctl as administrator: the pipes are open to administrators and \
+                     LocalSystem"
+                        .into()
                 }
                 _ => "run csi-proxyctl as the user who started csi-proxy-sim".into(),
             },
             ErrorKind::NotFound => {
-                let group = GROUP_VERSIONS.iter().find(|row| row.rpc(error.rpc()).is_some()).map(|row| row.group);
+                let group = GROUP_VERSIONS
+                    .iter()
+                    .find(|row| row.rpc(error.rpc()).is_some())
+                    .map(|row| row.group);
                 let what = match group {
                     Some(Group::Disk) => "disks` shows the disks",
-                    Some(Group::Volume) if !error.rpc().ends_with("TargetPath") => "volumes` shows the volumes",
+                    Some(Group::Volume) if !error.rpc().ends_with("TargetPath") => {
+                        "volumes` shows the volumes"
+                    }
                     Some(Group::Iscsi) => "iscsi --targets` shows the portals and targets",
                     _ => return Vec::new(),
                 };
                 format!("`csi-proxyctl get {what}")
             }
             ErrorKind::DeadlineExceeded => {
-                "`csi-proxyctl top` shows what the node does; --timeout gives a call more time".into()
+                "`csi-proxyctl top` shows what the node does; --timeout gives a call more time"
+                    .into()
             }
             ErrorKind::Unimplemented => {
-                "`csi-proxyctl versions` shows what the node serves; --api-version selects an older version".into()
+                "`csi-proxyctl versions` shows what the node serves; --api-version selects an \
+                 older version"
+                    .into()
             }
             ErrorKind::Aborted | ErrorKind::ResourceExhausted => {
-                "csi-proxy is busy with another call for the same object, or with too many calls; repeat the command"
+                "csi-proxy is busy with another call for the same object, or with too many calls; \
+                 repeat the command"
                     .into()
             }
             _ => return Vec::new(),
@@ -240,12 +258,15 @@ pub(crate) fn restart(endpoints: &Endpoints) -> &'static str {
 fn unserved_pipes(is_in_host_process_container: bool) -> [&'static str; 2] {
     if is_in_host_process_container {
         return [
-            "`kubectl logs` of csi-proxy's pod on this node has the reason; `kubectl delete pod` restarts csi-proxy",
-            "a node with csi-proxy as a service: `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+            "`kubectl logs` of csi-proxy's pod on this node has the reason; `kubectl delete pod` \
+             restarts csi-proxy",
+            "a node with csi-proxy as a service: `sc.exe query csiproxy` shows its state, `sc.exe \
+             start csiproxy` starts it",
         ];
     }
     [
-        "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start csiproxy` starts it",
+        "is the csi-proxy service running? `sc.exe query csiproxy` shows its state, `sc.exe start \
+         csiproxy` starts it",
         r"in a container, \\.\pipe\csi-proxy-* must be mounted",
     ]
 }

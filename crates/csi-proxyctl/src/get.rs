@@ -96,8 +96,8 @@ pub(crate) fn command() -> Command {
     Command::new("get")
         .about("Shows disks, volumes, mounts, iSCSI portals or services as a table")
         .after_help(
-            "By default, get waits 10 seconds for each call, and get iscsi 2 minutes. Objects that do not answer in time \
-             are listed below the table.\n\n\
+            "By default, get waits 10 seconds for each call, and get iscsi 2 minutes. Objects that \
+             do not answer in time are listed below the table.\n\n\
              csi-proxy has no RPC that lists SMB mappings. Run Get-SmbGlobalMapping on the node.",
         )
         .subcommand_required(true)
@@ -126,8 +126,8 @@ fn check_watch(arguments: impl Iterator<Item = String>) -> Result<(), Failure> {
         arguments.skip_while(|argument| !["-w", "--watch"].contains(&argument.as_str()));
     match arguments.nth(1) {
         Some(value) if quantity::duration(&value).is_ok() => Err(Failure::Usage(format!(
-            "{value} after --watch is ambiguous: for the time between refreshes, write `--watch --interval {value}`; to \
-             show only {value}, write it before --watch"
+            "{value} after --watch is ambiguous: for the time between refreshes, write `--watch \
+             --interval {value}`; to show only {value}, write it before --watch"
         ))),
         _ => Ok(()),
     }

@@ -72,8 +72,8 @@ fn command(group: Group, newest_name: &'static str, api_version: Option<&str>) -
         .map(|(_, rpc)| rpc.name)
         .collect();
     let help = format!(
-        "Use this version of the group: {versions}. By default, the first of these that the node serves and that has the \
-         same messages as {preferred}"
+        "Use this version of the group: {versions}. By default, the first of these that the node \
+         serves and that has the same messages as {preferred}"
     );
     described(command_name(group, newest_name), about, more)
         .after_help(format!(
@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn the_help_has_the_first_sentence_apart_and_no_versions() {
-        let comment = "Lists disks. By number.\n\nWarning: none.\n\nSince v1. Named ListDisks in earlier versions.";
+        let comment = "Lists disks. By number.\n\nWarning: none.\n\nSince v1. Named ListDisks in \
+                       earlier versions.";
         assert_eq!(
             summary_and_rest(comment),
             ("Lists disks".into(), "By number.\n\nWarning: none.".into())

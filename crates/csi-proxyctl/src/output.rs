@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn another_implementation_reads_the_same_values_from_the_yaml() {
-        let words = "plain Yes n null ~ 1 1.5 0x1f - # *a &a @ ` % !a ' \" C:\\a\\ 2026-11-22 [a] {a} = << | > true Off .nan ... ---";
+        let words = "plain Yes n null ~ 1 1.5 0x1f - # *a &a @ ` % !a ' \" C:\\a\\ 2026-11-22 [a] \
+                     {a} = << | > true Off .nan ... ---";
         let volume = r"\\?\Volume{00000000-0000-0000-0000-000000000000}\";
         let others = [
             "",

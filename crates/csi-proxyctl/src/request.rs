@@ -241,8 +241,8 @@ impl Field {
         let sources = format!("--{flag}-file FILE (- for standard input) or --{flag}-env VARIABLE");
         if matches.contains_id(&on_command_line(flag)) {
             return Err(Failure::Usage(format!(
-                "other processes can read the command line: give {what} with {sources}, or with neither to be asked for it \
-                 on the terminal"
+                "other processes can read the command line: give {what} with {sources}, or with \
+                 neither to be asked for it on the terminal"
             )));
         }
         if let Some(path) = matches.get_one::<String>(&from_file(flag)) {

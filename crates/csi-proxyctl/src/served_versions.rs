@@ -34,7 +34,10 @@ fn joined(list: &Value) -> String {
 pub(crate) fn command() -> Command {
     Command::new("versions")
         .about("Shows which versions of which groups the node serves")
-        .after_help("A version is served if the daemon answers a connection to its pipe or socket. No RPC is called.")
+        .after_help(
+            "A version is served if the daemon answers a connection to its pipe or socket. No RPC \
+             is called.",
+        )
         .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 

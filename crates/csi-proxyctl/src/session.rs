@@ -9,7 +9,8 @@ use csi_proxy_client::{Builder, Client};
 use crate::args::{self, ENDPOINT_DIR, ENDPOINT_DIR_VARIABLE};
 
 /// Why nothing can be called without a folder, on a system without named pipes.
-pub const NO_FOLDER: &str = "the folder of the sockets of csi-proxy is not known, because CSI_PROXY_ENDPOINT_DIR and XDG_RUNTIME_DIR are not set";
+pub const NO_FOLDER: &str = "the folder of the sockets of csi-proxy is not known, because \
+                             CSI_PROXY_ENDPOINT_DIR and XDG_RUNTIME_DIR are not set";
 
 pub(crate) struct Session {
     pub(crate) client: Client,
@@ -60,12 +61,14 @@ impl Endpoints {
     pub fn hint(&self) -> String {
         match self {
             Self::Folder(folder) => format!(
-                "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir or {ENDPOINT_DIR_VARIABLE} selects another \
-                 folder",
+                "is csi-proxy-sim running with -socket-folder {0}? --endpoint-dir or \
+                 {ENDPOINT_DIR_VARIABLE} selects another folder",
                 folder.display()
             ),
             _ => {
-                "--endpoint-dir selects the folder of the sockets, which is the -socket-folder of csi-proxy-sim".into()
+                "--endpoint-dir selects the folder of the sockets, which is the -socket-folder of \
+                 csi-proxy-sim"
+                    .into()
             }
         }
     }

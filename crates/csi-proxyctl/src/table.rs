@@ -267,7 +267,8 @@ mod tests {
         );
         assert_eq!(
             plain(true, Some(32)),
-            "DISK  SERIAL NUMBER  PAGE83\n   1  vol0abc        Google  pvc\n  12  \\u{1b}[31m     -\n   -  -              -\n"
+            "DISK  SERIAL NUMBER  PAGE83\n   1  vol0abc        Google  pvc\n  12  \\u{1b}[31m     \
+             -\n   -  -              -\n"
         );
     }
 

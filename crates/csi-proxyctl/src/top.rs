@@ -31,10 +31,14 @@ const MAX_STATUS: usize = 16 << 20;
 
 pub(crate) fn command() -> Command {
     Command::new("top")
-        .about("Shows the running calls, the locks and their waiters, the thread pools, and the last failures")
+        .about(
+            "Shows the running calls, the locks and their waiters, the thread pools, and the last \
+             failures",
+        )
         .before_help(
-            "Reads the status page of csi-proxy, which exists if csi-proxy runs with -metrics-bind-address, and which \
-             answers only clients on the node itself. On a terminal, the output is refreshed until you type q.",
+            "Reads the status page of csi-proxy, which exists if csi-proxy runs with \
+             -metrics-bind-address, and which answers only clients on the node itself. On a \
+             terminal, the output is refreshed until you type q.",
         )
         .arg(
             Arg::new(ADDRESS)
@@ -152,7 +156,8 @@ impl Source<'_> {
             code: exit::Code::Unreachable,
             text: format!("{} {what}", self.address),
             hint: Some(
-                "give the address of this csi-proxy with --address, or the folder of the other one with --endpoint-dir"
+                "give the address of this csi-proxy with --address, or the folder of the other one \
+                 with --endpoint-dir"
                     .into(),
             ),
         })
@@ -165,15 +170,14 @@ impl Source<'_> {
     /// Reads a page.
     async fn page(&self, path: &str) -> Result<String, Failure> {
         let address = self.address;
-        let unreachable = |error: &dyn Display| {
-            Failure::Other {
+        let unreachable = |error: &dyn Display| Failure::Other {
             code: exit::Code::Unreachable,
             text: format!("cannot read the status from {address}: {error}"),
             hint: Some(
-                "start csi-proxy with -metrics-bind-address; if its port is not 9818, give it here: --address :PORT"
+                "start csi-proxy with -metrics-bind-address; if its port is not 9818, give it \
+                 here: --address :PORT"
                     .into(),
             ),
-        }
         };
         let read = async {
             let stream = TcpStream::connect(address)
@@ -259,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_small_terminal_shows_whose_status_it_is() {
-        let daemon = "Started: x\nUp: 1 s\nBinary version: 0.1.0+1a2b3c4d5e6f\nProcess: 4711\nNode: WIN-7\nEndpoints: x\n";
+        let daemon = "Started: x\nUp: 1 s\nBinary version: 0.1.0+1a2b3c4d5e6f\nProcess: \
+                      4711\nNode: WIN-7\nEndpoints: x\n";
         let status = format!(
             "{daemon}\nConnections: 1\n\nCalls in progress: 40\n{}",
             "  call\n".repeat(40)

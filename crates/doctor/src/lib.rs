@@ -103,9 +103,12 @@ fn query(os: &dyn Os, node: &Config, namespace: Namespace, wql: &str) -> OsResul
 /// Advice that follows from the code of a reading that failed.
 fn advice_on(code: Option<OsError>) -> String {
     match code {
-        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => "run csi-proxy doctor in an elevated command prompt".to_owned(),
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => {
+            "run csi-proxy doctor in an elevated command prompt".to_owned()
+        }
         Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
-            "doctor does not follow links to servers: list the links on the path (dir /al), and remove those that are not needed"
+            "doctor does not follow links to servers: list the links on the path (dir /al), and \
+             remove those that are not needed"
                 .to_owned()
         }
         _ => "repeat the check later; if it still fails, report the code".to_owned(),

@@ -113,7 +113,8 @@ impl fmt::Display for Report {
         if self.has_hidden_names {
             writeln!(
                 f,
-                "\nNames are replaced, so that you can share the output. -show-names shows the real names."
+                "\nNames are replaced, so that you can share the output. -show-names shows the \
+                 real names."
             )?;
         }
         Ok(())

@@ -396,7 +396,7 @@ impl Comparison<'_> {
             for volume in volumes {
                 match &volume.disks {
                     Ok(disks) if disks.contains(&disk) => {
-                        drop(found.insert(volume.id.to_string().to_lowercase()))
+                        found.insert(volume.id.to_string().to_lowercase());
                     }
                     Ok(_) => {}
                     Err(error) => {

@@ -92,7 +92,8 @@ pub(crate) fn attributes(path: &NtPath) -> OsResult<u32> {
         path.as_u16str(),
         OBJ_DONT_REPARSE,
         |object| {
-            // SAFETY: the attributes of the object and the structure for the answer outlive the call.
+            // SAFETY: the attributes of the object and the structure for the answer outlive the
+            // call.
             unsafe { NtQueryFullAttributesFile(object, &raw mut information) }
         },
     )?)?;

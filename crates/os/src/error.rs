@@ -82,7 +82,8 @@ codes! {
     DIRECTORY = 267, "not a directory";
     DELETE_PENDING = 303, "the file is being deleted";
     NO_SUCH_DEVICE = 433, "the device does not exist";
-    OPLOCK_BREAK_IN_PROGRESS = 742, "another process has not yet given up its opportunistic lock on the file";
+    OPLOCK_BREAK_IN_PROGRESS = 742, "another process has not yet given up its opportunistic lock \
+                                     on the file";
     OPERATION_ABORTED = 995, "the I/O operation was aborted";
     UNRECOGNIZED_VOLUME = 1005, "the volume does not contain a recognized file system";
     FILE_INVALID = 1006, "the volume has changed, and the open file is no longer valid";
@@ -98,7 +99,8 @@ codes! {
     IO_DEVICE = 1117, "the device reported an I/O error";
     DEVICE_NOT_CONNECTED = 1167, "the device is not connected";
     CONNECTION_UNAVAIL = 1201, "the remembered connection is not connected";
-    SESSION_CREDENTIAL_CONFLICT = 1219, "the server or share is already connected under another user name";
+    SESSION_CREDENTIAL_CONFLICT = 1219, "the server or share is already connected under another \
+                                         user name";
     NO_SUCH_LOGON_SESSION = 1312, "the logon session does not exist";
     PRIVILEGE_NOT_HELD = 1314, "a required privilege is not held";
     LOGON_FAILURE = 1326, "the user name or password is incorrect";

@@ -72,7 +72,8 @@ impl OperationError {
 
     pub(crate) fn too_many_reruns(runs: usize) -> Self {
         Self::precondition(format!(
-            "gave up after {runs} attempts, because the volume's disk or the required thread pool changed each time"
+            "gave up after {runs} attempts, because the volume's disk or the required thread pool \
+             changed each time"
         ))
     }
 

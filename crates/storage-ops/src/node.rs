@@ -56,8 +56,9 @@ impl Node {
             return Ok(node);
         };
         Err(OperationError::invalid(format!(
-            "the working directory {inner} lies in the working directory {outer}, or a link on the way to it does, and drivers \
-             could replace it; name {inner} by its path below {outer}, or the target of the link"
+            "the working directory {inner} lies in the working directory {outer}, or a link on the \
+             way to it does, and drivers could replace it; name {inner} by its path below {outer}, \
+             or the target of the link"
         )))
     }
 

@@ -125,8 +125,8 @@ fn command() -> Command {
     let command = args::program(NAME, "2m")
         .about("Changes a running csi-proxy-sim: disks, servers, faults, files")
         .before_help(
-            "These commands work only with csi-proxy-sim, never with a real node. They use the socket sim-control.sock in \
-             the folder of --endpoint-dir.",
+            "These commands work only with csi-proxy-sim, never with a real node. They use the \
+             socket sim-control.sock in the folder of --endpoint-dir.",
         );
     let command =
         Task::augment_subcommands(command).mut_subcommands(|command| match command.get_name() {
@@ -208,11 +208,15 @@ fn failure_of(status: &Status, endpoints: &Endpoints) -> Failure {
         Code::NotFound => (
             exit::Code::NotFound,
             Some(
-                "`csi-proxy-sim ctl disks`, `ctl faults` and `ctl ls` show what exists, and `ctl node` shows the servers"
+                "`csi-proxy-sim ctl disks`, `ctl faults` and `ctl ls` show what exists, and `ctl \
+                 node` shows the servers"
                     .to_owned(),
             ),
         ),
-        Code::DeadlineExceeded => (exit::Code::Timeout, Some("--timeout gives csi-proxy-sim more time".to_owned())),
+        Code::DeadlineExceeded => (
+            exit::Code::Timeout,
+            Some("--timeout gives csi-proxy-sim more time".to_owned()),
+        ),
         Code::Unimplemented => (
             exit::Code::Unimplemented,
             Some("the running csi-proxy-sim is older than this program: start it again".to_owned()),

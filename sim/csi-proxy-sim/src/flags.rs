@@ -101,7 +101,8 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
                 name: "state",
                 kind: Kind::Value("FILE"),
                 default: "",
-                help: "Keep the node in this file: start from it if it exists, else from -node, and write it after changes.",
+                help: "Keep the node in this file: start from it if it exists, else from -node, \
+                       and write it after changes.",
                 set: |flags, text| file(text).map(|path| flags.state_file = path),
             },
             Flag {
@@ -115,42 +116,48 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
                 name: "socket-folder",
                 kind: Kind::Value("DIR"),
                 default: "",
-                help: "Folder for the sockets, which only their owner can open; created if missing. No effect on Windows.",
+                help: "Folder for the sockets, which only their owner can open; created if \
+                       missing. No effect on Windows.",
                 set: |flags, text| file(text).map(|path| flags.socket_folder = path),
             },
             Flag {
                 name: "listen",
                 kind: Kind::Value("ADDRESS"),
                 default: "",
-                help: "Also serve all group-versions and the control API at this TCP address, such as 127.0.0.1:9900. Without a password.",
+                help: "Also serve all group-versions and the control API at this TCP address, such \
+                       as 127.0.0.1:9900. Without a password.",
                 set: |flags, text| tcp_address(text).map(|address| flags.listen = address),
             },
             Flag {
                 name: "api-versions",
                 kind: Kind::Value("VERSION,..."),
                 default: "",
-                help: "Open only the endpoints of these group-versions, such as disk/v1beta3,volume/v1beta3.",
+                help: "Open only the endpoints of these group-versions, such as \
+                       disk/v1beta3,volume/v1beta3.",
                 set: |flags, text| versions(text).map(|rows| flags.versions = rows),
             },
             Flag {
                 name: "like-go",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Answer as the csi-proxy written in Go does: Unknown for every error, and more. -like-go=1.3 for its version 1.3.",
+                help: "Answer as the csi-proxy written in Go does: Unknown for every error, and \
+                       more. -like-go=1.3 for its version 1.3.",
                 set: |flags, text| GoVersion::parse(text).map(|version| flags.go_version = version),
             },
             Flag {
                 name: "record",
                 kind: Kind::Value("FILE"),
                 default: "",
-                help: "Record the calls of drivers and the changes of the node in this file, without passwords, for 'replay'.",
+                help: "Record the calls of drivers and the changes of the node in this file, \
+                       without passwords, for 'replay'.",
                 set: |flags, text| file(text).map(|path| flags.record = path),
             },
             Flag {
                 name: "direct",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Pass connections to the daemon as they are, for measurements. Faults of RPCs then never happen.",
+                help: "Pass connections to the daemon as they are, for measurements. Faults of \
+                       RPCs then never happen.",
                 set: |flags, text| switch(text).map(|on| flags.is_direct = on),
             },
         ],

@@ -306,7 +306,7 @@ impl State {
                 }
                 Resolved::File(..) => {}
                 Resolved::Missing { fs, parent, name } => {
-                    drop(self.create(fs, parent, &name, true)?)
+                    self.create(fs, parent, &name, true)?;
                 }
             }
         }

@@ -168,7 +168,8 @@ fn a_fast_node_waits_for_nothing() {
 #[test]
 fn a_description_does_not_print_its_passwords_and_secrets() {
     let server = "[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', password = 'hunter2' }]\n";
-    let target = "[[iscsi_portal]]\naddress = 'p'\n[[iscsi_target]]\niqn = 'iqn'\nportals = [{ address = 'p' }]\n";
+    let target = "[[iscsi_portal]]\naddress = 'p'\n[[iscsi_target]]\niqn = 'iqn'\nportals = \
+                  [{ address = 'p' }]\n";
     let chap =
         "chap = { type = 'mutual', user = 'u', secret = 'hunter2', target_secret = 'hunter2' }\n";
     let description = Description::from_toml(&format!("{server}{target}{chap}"))
@@ -253,7 +254,8 @@ fn the_reference_has_every_key_that_the_parser_accepts_and_no_other() {
 
 #[test]
 fn what_does_not_fit_together_is_refused_with_the_object() {
-    let volume = "[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nvolume_id = \"12345678-1234-1234-1234-123456789abc\"\n";
+    let volume = "[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\n\
+                  volume_id = \"12345678-1234-1234-1234-123456789abc\"\n";
     for (file, reason) in [
         (
             "[[disk]]\nsize = -5\n".to_owned(),

@@ -48,7 +48,8 @@ pub(crate) fn sentence(root: &Path, wine: Option<&Path>, method: &str) -> Result
     };
     let (count, system) = (others + 1, system.trim());
     Ok(format!(
-        "Measured at commit {commit} on Linux {system}{wine}, processors {count} × {model}, in {method}."
+        "Measured at commit {commit} on Linux {system}{wine}, processors {count} × {model}, in \
+         {method}."
     ))
 }
 

@@ -174,7 +174,8 @@ mod tests {
         }
         table.add("cycle of a driver", GO_PROGRAM, &[0.37]);
         let text = table.render(|name| name.starts_with('c'));
-        let rows = "| calls/s, 1 caller | – | 1.00 (0.50–2.00) | – |\n| cycle of a driver | – | – | 0.37 |\n";
+        let rows = "| calls/s, 1 caller | – | 1.00 (0.50–2.00) | – |\n| cycle of a driver | – | – \
+                    | 0.37 |\n";
         assert!(text.ends_with(rows), "{text}");
     }
 

@@ -81,5 +81,9 @@ fn count_instructions(bless: bool) -> Result<(), Box<dyn Error>> {
     if differences.is_empty() {
         return Ok(());
     }
-    Err("renew docs/call-costs.md with `cargo run --release -p csi-proxy-call-costs -- instructions --bless`".into())
+    Err(
+        "renew docs/call-costs.md with `cargo run --release -p csi-proxy-call-costs -- \
+         instructions --bless`"
+            .into(),
+    )
 }

@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn the_page_gets_the_results_of_one_system_and_keeps_those_of_other_systems() {
         let page = "| hold | 2 | 0 | 1 |\n| fail | 0 | 0 | 0 |\n| not run | 0 | 2 | 1 |\n\
-                    - **A-1** (simulator, Windows): One. *WF*\n- **A-2** (simulator): Two. *WF*\n- **A-3**: A note.\n";
+                    - **A-1** (simulator, Windows): One. *WF*\n- **A-2** (simulator): Two. *WF*\n- \
+                    **A-3**: A note.\n";
         let wine = [("A-1", "differs: it has none"), ("A-2", "FAILS: left: 1")];
         let wine = wine
             .map(|(id, result)| (id.to_owned(), result.to_owned()))

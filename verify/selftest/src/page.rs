@@ -38,7 +38,8 @@ fn list(names: &BTreeSet<String>) -> String {
 
 /// Returns a table with a row for each run, and a list of the checks that failed.
 fn table(all: &[&Evidence]) -> String {
-    let mut table = "| Windows | csi-proxy | checks that hold | fail | did not run | acceptance | fallbacks used |\n\
+    let mut table = "| Windows | csi-proxy | checks that hold | fail | did not run | acceptance | \
+                     fallbacks used |\n\
                      |---|---|---|---|---|---|---|\n"
         .to_owned();
     let mut failures = String::new();
@@ -82,7 +83,9 @@ pub fn part_of_windows_page(all: &[Evidence]) -> String {
         .filter(|evidence| evidence.system == "Windows")
         .collect();
     if all.is_empty() {
-        return "**csi-proxy has never run on a real Windows node**: [the folder of reports](evidence/README.md) is empty.\n".to_owned();
+        return "**csi-proxy has never run on a real Windows node**: [the folder of \
+                reports](evidence/README.md) is empty.\n"
+            .to_owned();
     }
     let on = |build: &str| -> BTreeSet<&String> {
         // Windows 10 and 11 have the same builds.
@@ -110,7 +113,8 @@ pub fn part_of_windows_page(all: &[Evidence]) -> String {
         .flat_map(|used| used.iter().map(String::as_str))
         .collect();
     format!(
-        "{}\nProven on each of the builds {}: {proven} of {checks} checks.\n\nFallbacks used in {} clusters: {}.\n",
+        "{}\nProven on each of the builds {}: {proven} of {checks} checks.\n\nFallbacks used in {} \
+         clusters: {}.\n",
         table(&all),
         BUILDS.join(", "),
         clusters.len(),

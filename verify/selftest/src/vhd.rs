@@ -31,7 +31,8 @@ impl Vhd {
             ))?;
         } else {
             let new = format!(
-                "New-VHD -Path '{path}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes {sectors}"
+                "New-VHD -Path '{path}' -SizeBytes {size}MB -Dynamic -LogicalSectorSizeBytes \
+                 {sectors}"
             );
             vhd.powershell(&format!(
                 "$ErrorActionPreference = 'Stop'; {new} | Out-Null"

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_patch_states_its_rule_before_its_diff() {
-        let text = "A lock is\nremoved.\n\nCase: Rmdir/\nFails: Rmdir\n\ndiff --git a/x b/x\n--- a/x\nCase: no\n";
+        let text = "A lock is\nremoved.\n\nCase: Rmdir/\nFails: Rmdir\n\ndiff --git a/x b/x\n--- \
+                    a/x\nCase: no\n";
         let patch = Patch::parse("a.patch", text);
         assert_eq!(
             (patch.rule.as_str(), patch.cases, patch.operations),

@@ -95,8 +95,8 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
             .each_ref()
             .map(|serial| serial.difference(&end).trim_end().replace('\n', "; "));
         violations.push(format!(
-            "the final state matches neither serial order; answers: {} and {}; difference to A then B: {ab}; \
-             to B then A: {ba}",
+            "the final state matches neither serial order; answers: {} and {}; difference to A \
+             then B: {ab}; to B then A: {ba}",
             answers[0], answers[1]
         ));
     }

@@ -14,10 +14,13 @@ pub(crate) fn page(folder: &Path) -> Result<String, Box<dyn Error>> {
         .collect::<Result<_, _>>()?;
     files.sort();
     let mut page = "# Drivers' call sequences\n\n\
-        What kubelet requests from a node plugin, and which RPCs of csi-proxy the plugin then calls, in order. These are the \
-        sequences of real drivers, taken from their sources, which `csi-proxy-sim demo` and the tests replay. A name such as \
-        `$disk` stands for a value from an earlier response or from the driver's configuration. Between the calls, drivers \
-        also read and create directories in their own container; those steps are shown where the calls depend on them.\n"
+                    What kubelet requests from a node plugin, and which RPCs of csi-proxy the \
+                    plugin then calls, in order. These are the sequences of real drivers, taken \
+                    from their sources, which `csi-proxy-sim demo` and the tests replay. A name \
+                    such as `$disk` stands for a value from an earlier response or from the \
+                    driver's configuration. Between the calls, drivers also read and create \
+                    directories in their own container; those steps are shown where the calls \
+                    depend on them.\n"
         .to_owned();
     for file in files {
         let sequence: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;

@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn links_between_pages_stay_and_others_become_text() {
         let pages = Pages::of(
-            "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- [Disk](../crates/api/proto/disk/v1/api.proto)\n",
+            "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- \
+             [Disk](../crates/api/proto/disk/v1/api.proto)\n",
         );
         let copied = [
             ("crates/csi-proxy/README.md", "crates-csi-proxy.md"),

@@ -22,8 +22,10 @@ struct Proto {
 /// Returns the page of a group.
 pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
     let mut page = format!("# The {} group\n\n", group.name());
-    page += "This page is generated from the .proto files. Errors such as a missing object or denied access have the status \
-             codes that [Troubleshooting](troubleshoot.md#status-codes) lists, whether or not an RPC names them here.\n\n";
+    page += "This page is generated from the .proto files. Errors such as a missing object or \
+             denied access have the status codes that \
+             [Troubleshooting](troubleshoot.md#status-codes) lists, whether or not an RPC names \
+             them here.\n\n";
     let versions: Vec<&GroupVersion> = GroupVersion::of(group).collect();
     page += "| version | pipe | service | RPCs |\n|---|---|---|---|\n";
     for row in &versions {
@@ -34,8 +36,8 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
             row.rpcs.len()
         )?;
     }
-    page += "\nThe version in the first row is preferred. Clients should use it unless they must also run with older \
-             nodes.\n";
+    page += "\nThe version in the first row is preferred. Clients should use it unless they must \
+             also run with older nodes.\n";
     let mut known: HashMap<String, &str> = HashMap::new();
     for row in &versions {
         let proto = Proto::of(row)?;

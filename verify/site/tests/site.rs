@@ -402,11 +402,12 @@ fn every_block_of_code_is_in_its_language() {
             .replace("\r\n", "\n")
     };
     // A test of this tree does not take the program of the variable CSI_PROXY_SIM.
-    let own_program = "Node::start_program(Path::new(env!(\"CARGO_BIN_EXE_csi-proxy-sim\")), ";
-    let sources = sources
-        .map(source)
-        .concat()
-        .replace(own_program, "Node::start(");
+    let own_program = "Node::start_program(Path::new(env!(\"CARGO_BIN_EXE_csi-proxy-sim\")), DISK, \
+                       &flags)\n        .await\n        .expect(\"a node\")";
+    let sources = sources.map(source).concat().replace(
+        own_program,
+        "Node::start(DISK, &flags).await.expect(\"a node\")",
+    );
     for (page, text) in pages() {
         for (language, block) in blocks(&text) {
             match language.as_str() {

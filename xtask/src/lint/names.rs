@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn existing_paths_and_tests_are_accepted() {
-        let page = "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` `csi_proxy_calls_refused_total` `cargo xtask test`";
+        let page = "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` \
+                    `csi_proxy_calls_refused_total` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
     }
 

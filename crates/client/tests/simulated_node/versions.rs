@@ -36,8 +36,8 @@ async fn an_rpc_that_no_served_version_has_is_unimplemented_and_the_error_names_
     assert_eq!(error.kind(), ErrorKind::Unimplemented);
     assert_eq!(
         error.to_string(),
-        "RmdirContents failed: the node's csi-proxy serves filesystem v1, v1beta2, v1beta1, v1alpha1, but RmdirContents \
-         needs v2alpha1"
+        "RmdirContents failed: the node's csi-proxy serves filesystem v1, v1beta2, v1beta1, \
+         v1alpha1, but RmdirContents needs v2alpha1"
     );
 
     for hidden in ["csi-proxy-filesystem-v1", "csi-proxy-filesystem-v1beta2"] {

@@ -35,7 +35,8 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
             name: "parity",
             kind: Kind::Switch,
             default: "false",
-            help: "Read disks and volumes natively and through Windows' storage provider. List the differences.",
+            help: "Read disks and volumes natively and through Windows' storage provider. List the \
+                   differences.",
             set: |flags, text| switch(text).map(|on| flags.parity = on),
         },
         Flag {
@@ -49,7 +50,8 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
             name: "show-names",
             kind: Kind::Switch,
             default: "false",
-            help: "Show serial numbers, share names, targets and accounts. Default: replace each by a name such as serial-1.",
+            help: "Show serial numbers, share names, targets and accounts. Default: replace each \
+                   by a name such as serial-1.",
             set: |flags, text| switch(text).map(|on| flags.show_names = on),
         },
     ],

@@ -43,7 +43,8 @@ pub static TABLE: [Section; 5] = [
                 name: "kubelet-path",
                 kind: Kind::Value("DIR"),
                 default: r"C:\var\lib\kubelet",
-                help: "Kubelet's directory. Drivers may always change files below it. Paths without a drive are on its drive (volume RPCs, IsSymlink).",
+                help: "Kubelet's directory. Drivers may always change files below it. Paths \
+                       without a drive are on its drive (volume RPCs, IsSymlink).",
                 set: |flags, text| folder(text).map(|path| flags.node.kubelet_dir = path),
             },
             Flag {
@@ -57,7 +58,8 @@ pub static TABLE: [Section; 5] = [
                 name: "node-path",
                 kind: Kind::Values("DIR"),
                 default: "",
-                help: "Protect the volumes on the path to this directory from drivers, for example the directory of the container runtime.",
+                help: "Protect the volumes on the path to this directory from drivers, for example \
+                       the directory of the container runtime.",
                 set: |flags, text| folder(text).map(|path| flags.node.node_paths.push(path)),
             },
             Flag {
@@ -95,7 +97,8 @@ pub static TABLE: [Section; 5] = [
                 name: "format-allocation-unit",
                 kind: Kind::Value("BYTES"),
                 default: "",
-                help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or 65536. Default: Windows chooses.",
+                help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or \
+                       65536. Default: Windows chooses.",
                 set: |flags, text| {
                     optional(text, number).map(|size| flags.node.format_allocation_unit = size)
                 },
@@ -104,7 +107,8 @@ pub static TABLE: [Section; 5] = [
                 name: "format-writer-sid",
                 kind: Kind::Values("SID"),
                 default: "",
-                help: "Grant the account with this SID the right Modify on new volumes, for example S-1-5-93-2-2 (ContainerUser).",
+                help: "Grant the account with this SID the right Modify on new volumes, for \
+                       example S-1-5-93-2-2 (ContainerUser).",
                 set: |flags, text| sid(text).map(|sid| flags.node.format_writers.push(sid)),
             },
             Flag {
@@ -118,14 +122,16 @@ pub static TABLE: [Section; 5] = [
                 name: "share-smb-mappings",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Let a request with another user name use an existing SMB mapping, with the access of the mapping's user.",
+                help: "Let a request with another user name use an existing SMB mapping, with the \
+                       access of the mapping's user.",
                 set: |flags, text| switch(text).map(|on| flags.node.share_smb_mappings = on),
             },
             Flag {
                 name: "refuse-other-smb-passwords",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Refuse a request whose password differs from that of the existing SMB mapping. Default: log a warning.",
+                help: "Refuse a request whose password differs from that of the existing SMB \
+                       mapping. Default: log a warning.",
                 set: |flags, text| {
                     switch(text).map(|on| flags.node.refuse_other_smb_passwords = on)
                 },
@@ -146,7 +152,8 @@ pub static TABLE: [Section; 5] = [
                 name: "services",
                 kind: Kind::Value("NAME,..."),
                 default: "",
-                help: "Let drivers start and stop only these Windows services. 'none' allows no service.",
+                help: "Let drivers start and stop only these Windows services. 'none' allows no \
+                       service.",
                 set: |flags, text| {
                     list(text, ServiceName::parse)
                         .map(|services| flags.node.services = Some(services))
@@ -156,7 +163,8 @@ pub static TABLE: [Section; 5] = [
                 name: "smb-servers",
                 kind: Kind::Value("HOST,..."),
                 default: "",
-                help: "Map only shares of these SMB servers, spelled as in drivers' requests. 'none' allows no server.",
+                help: "Map only shares of these SMB servers, spelled as in drivers' requests. \
+                       'none' allows no server.",
                 set: |flags, text| {
                     list(text, SmbServer::parse)
                         .map(|servers| flags.node.smb_servers = Some(servers))
@@ -166,7 +174,8 @@ pub static TABLE: [Section; 5] = [
                 name: "iscsi-portals",
                 kind: Kind::Value("HOST[:PORT],..."),
                 default: "",
-                help: "Use only these iSCSI target portals or networks (10.0.0.0/24). Default port: 3260. 'none' allows no portal.",
+                help: "Use only these iSCSI target portals or networks (10.0.0.0/24). Default \
+                       port: 3260. 'none' allows no portal.",
                 set: |flags, text| {
                     list(text, AllowedPortal::parse)
                         .map(|portals| flags.node.iscsi_portals = Some(portals))
@@ -191,14 +200,16 @@ pub static TABLE: [Section; 5] = [
                 name: "groupless-pipes",
                 kind: Kind::Switch,
                 default: "false",
-                help: "Also serve one pipe per version for all groups, such as csi-proxy-v1. Early csi-proxy manifests mount these pipes.",
+                help: "Also serve one pipe per version for all groups, such as csi-proxy-v1. Early \
+                       csi-proxy manifests mount these pipes.",
                 set: |flags, text| switch(text).map(|on| flags.groupless_pipes = on),
             },
             Flag {
                 name: "max-connections",
                 kind: Kind::Value("COUNT"),
                 default: "1024",
-                help: "Maximum open connections. At the limit, a new one evicts one that has not started HTTP/2, else the longest-idle one.",
+                help: "Maximum open connections. At the limit, a new one evicts one that has not \
+                       started HTTP/2, else the longest-idle one.",
                 set: |flags, text| positive(text).map(|count| flags.max_connections = count),
             },
             Flag {
@@ -214,14 +225,16 @@ pub static TABLE: [Section; 5] = [
                 name: "max-calls",
                 kind: Kind::Value("COUNT"),
                 default: "2048",
-                help: "Maximum running calls; as many calls may wait. Half of them are reserved for the first call of each connection.",
+                help: "Maximum running calls; as many calls may wait. Half of them are reserved \
+                       for the first call of each connection.",
                 set: |flags, text| positive(text).map(|count| flags.max_calls = count),
             },
             Flag {
                 name: "drain",
                 kind: Kind::Value("SECONDS"),
                 default: "30",
-                help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess container, which Windows ends after 5.",
+                help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess \
+                       container, which Windows ends after 5.",
                 set: |flags, text| {
                     number(text).map(|seconds| flags.drain = Duration::from_secs(seconds))
                 },
@@ -235,28 +248,32 @@ pub static TABLE: [Section; 5] = [
                 name: "v",
                 kind: Kind::Value("LEVEL"),
                 default: "0",
-                help: "Log level. 0 and 1: events. 2 to 4: also the start and end of each call. 5 and more: everything.",
+                help: "Log level. 0 and 1: events. 2 to 4: also the start and end of each call. 5 \
+                       and more: everything.",
                 set: |flags, text| verbosity(text).map(|level| flags.log.verbosity = level),
             },
             Flag {
                 name: "log_file",
                 kind: Kind::Value("FILE"),
                 default: "",
-                help: "Also log to this file. With -logtostderr=false, standard error gets only lines at or above -stderrthreshold.",
+                help: "Also log to this file. With -logtostderr=false, standard error gets only \
+                       lines at or above -stderrthreshold.",
                 set: |flags, text| file(text).map(|path| flags.log.file = path),
             },
             Flag {
                 name: "log_dir",
                 kind: Kind::Value("DIR"),
                 default: "",
-                help: "Log to a file in this folder. Requires -logtostderr=false. -log_file takes precedence.",
+                help: "Log to a file in this folder. Requires -logtostderr=false. -log_file takes \
+                       precedence.",
                 set: |flags, text| file(text).map(|path| flags.log.folder = path),
             },
             Flag {
                 name: "log_file_max_size",
                 kind: Kind::Value("MB"),
                 default: "1800",
-                help: "Maximum total size of the log file and its three old files. 0 means no limit.",
+                help: "Maximum total size of the log file and its three old files. 0 means no \
+                       limit.",
                 set: |flags, text| number(text).map(|megabytes| flags.log.megabytes = megabytes),
             },
             Flag {
@@ -277,7 +294,8 @@ pub static TABLE: [Section; 5] = [
                 name: "stderrthreshold",
                 kind: Kind::Value("LEVEL"),
                 default: "ERROR",
-                help: "If the log goes only to a file, lines from this level on also go to standard error: INFO, WARNING, ERROR, FATAL.",
+                help: "If the log goes only to a file, lines from this level on also go to \
+                       standard error: INFO, WARNING, ERROR, FATAL.",
                 set: |flags, text| {
                     severity(text).map(|severity| flags.log.stderr_threshold = severity)
                 },
@@ -286,7 +304,8 @@ pub static TABLE: [Section; 5] = [
                 name: "logging-format",
                 kind: Kind::Value("FORMAT"),
                 default: "text",
-                help: "Format of the log: text or klog (klog's lines), or json (the field names of Kubernetes' components).",
+                help: "Format of the log: text or klog (klog's lines), or json (the field names of \
+                       Kubernetes' components).",
                 set: |flags, text| {
                     let text = if text == "klog" { "text" } else { text };
                     either(text, "text", "json").map(|is_json| flags.log.is_json = is_json)
@@ -296,7 +315,8 @@ pub static TABLE: [Section; 5] = [
                 name: "metrics-bind-address",
                 kind: Kind::Values("ADDR"),
                 default: "",
-                help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its port, 127.0.0.1 also serves the status pages.",
+                help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its \
+                       port, 127.0.0.1 also serves the status pages.",
                 set: |flags, text| {
                     let addresses = text.split(',').filter(|address| !address.is_empty());
                     flags.metrics_addresses.extend(addresses.map(str::to_owned));

@@ -258,15 +258,18 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         ),
         (
             &["-format-allocation-unit=5000"],
-            "invalid value '5000' for flag -format-allocation-unit: NTFS has no allocation units of 5000 bytes",
+            "invalid value '5000' for flag -format-allocation-unit: NTFS has no allocation units \
+             of 5000 bytes",
         ),
         (
             &["-format-allocation-unit=8192", "-format-file-system=ReFS"],
-            "invalid value '8192' for flag -format-allocation-unit: ReFS has no allocation units of 8192 bytes",
+            "invalid value '8192' for flag -format-allocation-unit: ReFS has no allocation units \
+             of 8192 bytes",
         ),
         (
             &["-format-writer-sid=Users"],
-            "invalid value 'Users' for flag -format-writer-sid: expected a SID, such as S-1-5-93-2-2",
+            "invalid value 'Users' for flag -format-writer-sid: expected a SID, such as \
+             S-1-5-93-2-2",
         ),
         (
             &["-node=x"],
@@ -353,24 +356,55 @@ fn an_invalid_list_is_refused_so_that_no_list_means_less_or_more_than_it_says() 
     let groups = "disk, filesystem, iscsi, smb, system, volume";
     let no_list = "expected a list separated by commas, or 'none'";
     for (flag, value, why) in [
-        ("api-groups", "disk,nvme", format!("'nvme' is not one of {groups}")),
-        ("api-groups", "Disk", format!("'Disk' is not one of {groups}")),
+        (
+            "api-groups",
+            "disk,nvme",
+            format!("'nvme' is not one of {groups}"),
+        ),
+        (
+            "api-groups",
+            "Disk",
+            format!("'Disk' is not one of {groups}"),
+        ),
         ("api-groups", "", format!("'' is not one of {groups}")),
-        ("api-groups", "none", format!("'none' is not one of {groups}")),
+        (
+            "api-groups",
+            "none",
+            format!("'none' is not one of {groups}"),
+        ),
         ("services", "", no_list.to_owned()),
-        ("services", "a,,b", "\"\" is not a valid service name".to_owned()),
-        ("services", "a,b/c", "\"b/c\" is not a valid service name".to_owned()),
+        (
+            "services",
+            "a,,b",
+            "\"\" is not a valid service name".to_owned(),
+        ),
+        (
+            "services",
+            "a,b/c",
+            "\"b/c\" is not a valid service name".to_owned(),
+        ),
         ("smb-servers", "", no_list.to_owned()),
-        ("smb-servers", r"\\files\share", r#""\\files\share" is not the name of an SMB server"#.to_owned()),
+        (
+            "smb-servers",
+            r"\\files\share",
+            r#""\\files\share" is not the name of an SMB server"#.to_owned(),
+        ),
         ("iscsi-portals", "", no_list.to_owned()),
         (
             "iscsi-portals",
             "10.0.0.5:x",
-            "\"10.0.0.5:x\" is not an address[:port], such as 10.0.0.5, 10.0.0.0/24 or [fd00::1]:3260".to_owned(),
+            "\"10.0.0.5:x\" is not an address[:port], such as 10.0.0.5, 10.0.0.0/24 or \
+             [fd00::1]:3260"
+                .to_owned(),
         ),
     ] {
-        let refused = parse(&[&format!("-{flag}={value}")]).unwrap_err().to_string();
-        assert_eq!(refused, format!("invalid value '{value}' for flag -{flag}: {why}"));
+        let refused = parse(&[&format!("-{flag}={value}")])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            refused,
+            format!("invalid value '{value}' for flag -{flag}: {why}")
+        );
     }
 }
 

@@ -177,10 +177,10 @@ mod tests {
     fn a_line_has_the_fields_that_components_of_kubernetes_write() {
         let lines = lines(|| {
             let span = tracing::info_span!("call", id = 7_u64, rpc = "/v1.Disk/Rescan");
-            span.in_scope(
-                || tracing::debug!(seconds = 6.948_852_245_999_999_5, disk = ?Some("1"), "the call succeeded"),
-            );
-            tracing::error!(error = %std::io::Error::other("full"), ok = false, "a \"name\" and \\");
+            let seconds = 6.948_852_245_999_999_5;
+            span.in_scope(|| tracing::debug!(seconds, disk = ?Some("1"), "the call succeeded"));
+            let error = std::io::Error::other("full");
+            tracing::error!(%error, ok = false, "a \"name\" and \\");
             tracing::warn!(count = -3, "warned");
         });
         let [debug, error, warning] = lines.as_slice() else {

@@ -64,7 +64,8 @@ impl RateLimit {
         if lines > 0 {
             tracing::warn!(
                 lines,
-                "dropped log lines: each log statement is limited to {MAX_LINES} lines or {MAX_KIB} KiB a minute"
+                "dropped log lines: each log statement is limited to {MAX_LINES} lines or \
+                 {MAX_KIB} KiB a minute"
             );
         }
     }

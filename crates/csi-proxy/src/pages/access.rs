@@ -14,13 +14,14 @@ use http::header::{FORWARDED, HOST, HeaderName, VIA};
 use http::uri::Authority;
 use http::{Request, Version};
 
-const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it there, at a loopback address such as \
-                         http://127.0.0.1, or through 'kubectl port-forward'.";
-const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback address or localhost, so that no web site can \
-                                 read it through a browser. Open it as http://127.0.0.1 or http://localhost.";
+const NOT_LOCAL: &str = "This page is for clients on the node itself. Open it there, at a loopback \
+                         address such as http://127.0.0.1, or through 'kubectl port-forward'.";
+const NOT_LOOPBACK_NAME: &str = "This page is answered only at a loopback address or localhost, so \
+                                 that no web site can read it through a browser. Open it as \
+                                 http://127.0.0.1 or http://localhost.";
 
-const PROXIED: &str = "This page is not answered through a proxy. Open it on the node itself, or through 'kubectl \
-                       port-forward'.";
+const PROXIED: &str = "This page is not answered through a proxy. Open it on the node itself, or \
+                       through 'kubectl port-forward'.";
 
 /// The headers that proxies add to a request, besides headers that begin with `X-Forwarded-`.
 const OF_PROXIES: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-real-ip"), VIA];

@@ -197,7 +197,8 @@ async fn the_flags_are_listed_as_components_of_kubernetes_list_them() {
 async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     let json: serde_json::Value =
         serde_json::from_str(&page("/statusz?format=json").await).unwrap();
-    let fields = "program version system endpoints process_id started up_seconds served calls pools locks counts rpcs failures";
+    let fields = "program version system endpoints process_id started up_seconds served calls \
+                  pools locks counts rpcs failures";
     for field in fields.split(' ') {
         assert!(json.get(field).is_some(), "{field} in {json}");
     }
@@ -265,10 +266,13 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     let text = super::text::statusz(&status);
     for lines in [
         "\nCalls in flight: 0 (0 in transfer, 0 waiting for a slot of -max-calls)\n",
-        "\n! call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n      running, connection 3 no longer waits\n",
-        "\n  call 17, 2.0 min: /v1.Disk/PartitionDisk: a\\u{a}\n      waiting for lock disk 2, connection 3\n",
+        "\n! call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n      running, connection \
+         3 no longer waits\n",
+        "\n  call 17, 2.0 min: /v1.Disk/PartitionDisk: a\\u{a}\n      waiting for lock disk 2, \
+         connection 3\n",
         "\n  call 18, 1.5 s: ",
-        "  disk 2: held by call 16 and a Windows call that still hangs after its request has ended, awaited by call 17\n",
+        "  disk 2: held by call 16 and a Windows call that still hangs after its request has \
+         ended, awaited by call 17\n",
         "  /v1.Disk/PartitionDisk: 3 calls, 1 failed, mean 15.0 min, 99th percentile > 10 min\n",
         "  5.0 min ago: call 9 /v1.Disk/PartitionDisk, NotFound, 2 so far\n    no disk 4\n",
     ] {

@@ -8,8 +8,8 @@ use terminal_text::escaped;
 
 use super::ProgramStatus;
 
-const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
-                       guarantees and is for debugging purposes only.";
+const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no \
+                       formatting compatibility guarantees and is for debugging purposes only.";
 
 /// The page `/flagz`.
 pub(super) fn flagz(program: &str, flags: &[(&'static str, String)]) -> String {
@@ -66,7 +66,8 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
     writeln!(text, "\nConnections: {connections}")?;
     writeln!(
         text,
-        "Calls in flight: {in_flight} ({in_transfer} in transfer, {waiting_for_slot} waiting for a slot of -max-calls)"
+        "Calls in flight: {in_flight} ({in_transfer} in transfer, {waiting_for_slot} waiting for a \
+         slot of -max-calls)"
     )?;
 
     let pools: Vec<&Pool> = status

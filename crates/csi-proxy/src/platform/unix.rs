@@ -17,8 +17,8 @@ use crate::serve::Backend;
 use crate::service::Task;
 
 fn windows_only() -> io::Error {
-    let text = "this program runs on Windows only; on this system use csi-proxy-sim, which serves a simulated Windows node \
-                (cargo sim)";
+    let text = "this program runs on Windows only; on this system use csi-proxy-sim, which serves \
+                a simulated Windows node (cargo sim)";
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 

@@ -425,8 +425,8 @@ async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() 
         .open_service(service.name(), ServiceAccess::QUERY_STATUS)
         .expect("the service");
     let removed = csi_proxy(&["service", "uninstall"]);
-    let report = "Service csiproxy is marked for deletion; Windows removes it when the last program that has it open \
-                  (such as services.msc) closes it.\n";
+    let report = "Service csiproxy is marked for deletion; Windows removes it when the last \
+                  program that has it open (such as services.msc) closes it.\n";
     assert_eq!(
         String::from_utf8_lossy(&removed.stdout),
         report,

@@ -31,7 +31,8 @@ impl Installed {
         let program = tests.parent()?.parent()?.join(r"examples\idle_service.exe");
         if !program.exists() {
             skipped(
-                "idle_service is not built; `cargo build -p csi-proxy-os-win32 --examples` builds it",
+                "idle_service is not built; `cargo build -p csi-proxy-os-win32 --examples` builds \
+                 it",
             );
             return None;
         }

@@ -28,7 +28,8 @@ pub(super) fn command() -> Command {
         .about("Target portals; with --targets, also their targets and disks")
         .after_help("Without --timeout, get iscsi waits 2 minutes for the answer to each call.")
         .arg(Arg::new("targets").long("targets").action(ArgAction::SetTrue).help(
-            "Ask each portal for its targets. The initiator does so over the network, and renews its list of targets",
+            "Ask each portal for its targets. The initiator does so over the network, and renews \
+             its list of targets",
         ))
 }
 

@@ -36,10 +36,16 @@ pub(super) fn command() -> Command {
         .visible_aliases(["mount", "mnt"])
         .about("Volumes mounted at given paths; links are followed")
         .after_help(
-            "csi-proxy has no RPC that lists mount points, so the paths must be given. A mount point is stale if its volume no \
-             longer exists, such as after its disk was detached.",
+            "csi-proxy has no RPC that lists mount points, so the paths must be given. A mount \
+             point is stale if its volume no longer exists, such as after its disk was detached.",
         )
-        .arg(Arg::new("path").value_name("PATH").num_args(1..).required(true).help("Paths on the node"))
+        .arg(
+            Arg::new("path")
+                .value_name("PATH")
+                .num_args(1..)
+                .required(true)
+                .help("Paths on the node"),
+        )
 }
 
 pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listing, Failure> {

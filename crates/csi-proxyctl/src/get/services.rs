@@ -25,14 +25,17 @@ pub(super) fn command() -> Command {
         .visible_aliases(["service", "svc"])
         .about("Windows services: status and start type")
         .after_help(
-            "csi-proxy has no RPC that lists all services. Without names, csiproxy is \"Not a service\" where csi-proxy runs \
-             in a container or is simulated.",
+            "csi-proxy has no RPC that lists all services. Without names, csiproxy is \"Not a \
+             service\" where csi-proxy runs in a container or is simulated.",
         )
         .arg(
             Arg::new("name")
                 .value_name("NAME")
                 .num_args(0..)
-                .help(format!("Names of services, which are not their display names [default: {}]", DEFAULT.join(" "))),
+                .help(format!(
+                    "Names of services, which are not their display names [default: {}]",
+                    DEFAULT.join(" ")
+                )),
         )
 }
 

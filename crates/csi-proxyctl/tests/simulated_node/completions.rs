@@ -33,8 +33,8 @@ fn bash_reads_its_script_and_completes() {
         ),
     ] {
         let program = format!(
-            "source {path}; COMP_WORDS=(csi-proxyctl {command} {begun}); COMP_CWORD=2; \
-             $(complete -p csi-proxyctl | sed 's/.* -F \\([^ ]*\\).*/\\1/') csi-proxyctl {begun} {command}; \
+            "source {path}; COMP_WORDS=(csi-proxyctl {command} {begun}); COMP_CWORD=2; $(complete \
+             -p csi-proxyctl | sed 's/.* -F \\([^ ]*\\).*/\\1/') csi-proxyctl {begun} {command}; \
              echo \"${{COMPREPLY[@]}}\""
         );
         let output = Command::new("bash")
@@ -60,7 +60,8 @@ fn powershell_gets_a_completer() {
         script.contains("[CompletionResult]::new('unmount', "),
         "{script}"
     );
-    let name = "[CompletionResult]::new('disk/v1/ListDiskIDs', 'disk/v1/ListDiskIDs', [CompletionResultType]::ParameterValue, ";
+    let name = "[CompletionResult]::new('disk/v1/ListDiskIDs', 'disk/v1/ListDiskIDs', \
+                [CompletionResultType]::ParameterValue, ";
     let (_, call) = script.split_once("'csi-proxyctl;call' {").unwrap();
     assert!(
         call.split_once("break").unwrap().0.contains(name),

@@ -206,9 +206,10 @@ fn a_system_without_pipes_and_without_a_folder_is_code_3() {
     let output = command.output().expect("a process");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    let expected = "error: the folder of the sockets of csi-proxy is not known, because CSI_PROXY_ENDPOINT_DIR and \
-                    XDG_RUNTIME_DIR are not set\n\
-                    hint:  --endpoint-dir selects the folder of the sockets, which is the -socket-folder of csi-proxy-sim\n";
+    let expected = "error: the folder of the sockets of csi-proxy is not known, because \
+                    CSI_PROXY_ENDPOINT_DIR and XDG_RUNTIME_DIR are not set\n\
+                    hint:  --endpoint-dir selects the folder of the sockets, which is the \
+                    -socket-folder of csi-proxy-sim\n";
     assert_eq!(stderr, expected);
 }
 

@@ -49,7 +49,8 @@ fn top_of(answer: &'static str, arguments: &[&str]) -> (Run, String) {
 
 #[test]
 fn top_reads_the_status_page() {
-    let page = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\ncsi-proxy statusz\nWarning: x\n\nUp: 1 s\nNode: a\u{1b}7\n\
+    let page = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n\ncsi-proxy statusz\nWarning: x\n\nUp: \
+                1 s\nNode: a\u{1b}7\n\
                 Endpoints: FOLDER/csi-proxy-*.sock\n";
     let (text, request) = top_of(page, &[]);
     assert!(
@@ -61,7 +62,8 @@ fn top_reads_the_status_page() {
         text.starts_with("Up: 1 s\nNode: a\\u{1b}7\nEndpoints: /"),
         "{text}"
     );
-    let json = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"calls\": [], \"endpoints\": \"FOLDER/csi-proxy-*.sock\"}";
+    let json = "HTTP/1.1 200 OK\r\nconnection: \
+                close\r\n\r\n{\"calls\": [], \"endpoints\": \"FOLDER/csi-proxy-*.sock\"}";
     let (yaml, request) = top_of(json, &["-o", "yaml"]);
     assert!(
         request.starts_with("GET /statusz?format=json HTTP/1.1\r\n"),
@@ -103,7 +105,8 @@ fn another_daemon_at_the_address_is_not_shown() {
 
 #[test]
 fn a_refusal_and_another_server_are_errors() {
-    let refused = "HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\nThis page is for clients on the node itself.\n";
+    let refused = "HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\nThis page is for clients on \
+                   the node itself.\n";
     let (run_refused, _) = top_of(refused, &[]);
     assert_eq!(run_refused.code, Some(1), "{run_refused:?}");
     assert!(

@@ -33,7 +33,10 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                 report.warning(
                     CHECK,
                     format!("{number} is {state}"),
-                    format!("a driver {is} when a pod needs it (SetDiskState); otherwise leave it as it is"),
+                    format!(
+                        "a driver {is} when a pod needs it (SetDiskState); otherwise leave it as \
+                         it is"
+                    ),
                 );
             }
             Err(error) => {

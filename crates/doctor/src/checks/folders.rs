@@ -100,7 +100,8 @@ fn check_objects(
         let name = quoted(&path);
         let Ok(host_path) = HostPath::parse(&path) else {
             let seen = format!(
-                "who may replace {name} could not be checked: it is not a path on a drive of the node"
+                "who may replace {name} could not be checked: it is not a path on a drive of the \
+                 node"
             );
             report.skipped(
                 CHECK,
@@ -156,10 +157,13 @@ fn check_objects(
         report.warning(
             CHECK,
             format!(
-                "accounts other than administrators can replace files or folders on the path of the {what}: {}",
+                "accounts other than administrators can replace files or folders on the path of \
+                 the {what}: {}",
                 listed(&others)
             ),
-            format!("{consequence}; make sure that you trust these accounts as much as administrators"),
+            format!(
+                "{consequence}; make sure that you trust these accounts as much as administrators"
+            ),
         );
     }
     if safe == count {

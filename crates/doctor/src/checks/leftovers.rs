@@ -75,8 +75,12 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         if !remote.eq_ignore_ascii_case(&share) {
             report.warning(
                 SMB,
-                format!("{} is mapped: a directory of a share instead of the whole share", quoted(&names.of(Kind::Share, remote))),
-                "csi-proxy maps whole shares, and Windows refuses a second mapping of this share; remove this mapping when no pod uses it",
+                format!(
+                    "{} is mapped: a directory of a share instead of the whole share",
+                    quoted(&names.of(Kind::Share, remote))
+                ),
+                "csi-proxy maps whole shares, and Windows refuses a second mapping of this share; \
+                 remove this mapping when no pod uses it",
             );
         }
         mapped.insert(share);
@@ -95,8 +99,9 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
                 report.warning(
                     SMB,
                     format!("{name} is mapped, but cannot be read: {code}"),
-                    "check the name and TCP port 445 of the server; if the server answers and no pod uses the share, remove the \
-                     mapping (Remove-SmbGlobalMapping), and the driver maps it again",
+                    "check the name and TCP port 445 of the server; if the server answers and no \
+                     pod uses the share, remove the mapping (Remove-SmbGlobalMapping), and the \
+                     driver maps it again",
                 );
             }
         }
@@ -169,7 +174,8 @@ fn check_links(
             }
         }
     }
-    let advice = "if the pod is gone, remove the directory with rmdir; otherwise attach the disk again or restart the pod";
+    let advice = "if the pod is gone, remove the directory with rmdir; otherwise attach the disk \
+                  again or restart the pod";
     warn_of(
         report,
         "mount point",
@@ -185,7 +191,8 @@ fn check_links(
         &dangling,
         advice,
     );
-    let advice = "restart the pod, so that its driver maps the share; if the pod is gone, remove the link with rmdir";
+    let advice = "restart the pod, so that its driver maps the share; if the pod is gone, remove \
+                  the link with rmdir";
     warn_of(
         report,
         "link",
@@ -279,8 +286,9 @@ fn check_mount_manager(examination: &mut Examination<'_>) {
             }
         }
     }
-    let advice = "no action is needed unless a driver mounts volumes there; in that case name the directory with -working-dir, \
-                  because MountVolume and UnmountVolume refuse paths outside of the working directories";
+    let advice = "no action is needed unless a driver mounts volumes there; in that case name the \
+                  directory with -working-dir, because MountVolume and UnmountVolume refuse paths \
+                  outside of the working directories";
     warn_of(
         report,
         "mount point",
@@ -351,7 +359,8 @@ fn check_sessions(examination: &mut Examination<'_>) {
         report.warning(
             ISCSI,
             format!("the session to {target} is not connected"),
-            "if no pod uses the target: Unregister-IscsiSession, so that Windows does not connect it again",
+            "if no pod uses the target: Unregister-IscsiSession, so that Windows does not connect \
+             it again",
         );
     }
     report.ok(

@@ -87,7 +87,8 @@ fn report_served(examination: &mut Examination<'_>, served: &[(&str, Pipe)], mis
         report.warning(
             CHECK,
             seen,
-            "drivers of these versions cannot connect; the program that serves the other pipes may be old",
+            "drivers of these versions cannot connect; the program that serves the other pipes may \
+             be old",
         );
     }
 }
@@ -106,7 +107,8 @@ fn report_excluded(examination: &mut Examination<'_>) {
                 let seen = format!(
                     "{name}, which -api-groups excludes, is served by process {process}, {program}"
                 );
-                let remedy = "stop that program; then remove -api-groups if csi-proxy should serve the group";
+                let remedy = "stop that program; then remove -api-groups if csi-proxy should serve \
+                              the group";
                 examination.report.problem(CHECK, seen, remedy);
             }
             Err(OsError::FILE_NOT_FOUND) => {}
@@ -151,8 +153,12 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
         } else if accounts.iter().any(|account| is_ordinary(account)) {
             report.problem(
                 CHECK,
-                format!("{words} may open {of}, and can then do everything on the node that csi-proxy can"),
-                "remove the account from -pipe-sid; if csi-proxy does not serve the pipes, stop the program that does",
+                format!(
+                    "{words} may open {of}, and can then do everything on the node that csi-proxy \
+                     can"
+                ),
+                "remove the account from -pipe-sid; if csi-proxy does not serve the pipes, stop \
+                 the program that does",
             );
         } else if are_given {
             report.ok(

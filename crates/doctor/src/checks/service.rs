@@ -55,7 +55,8 @@ pub(super) fn check(examination: &mut Examination<'_>, served_by: Option<&str>) 
     if examination.settings.is_in_container && (other.is_some() || served_by.is_none()) {
         let seen =
             format!("service {name} is installed, although csi-proxy runs in this container");
-        let advice = "csi-proxy.exe service uninstall; otherwise the service takes the pipes when Windows starts again";
+        let advice = "csi-proxy.exe service uninstall; otherwise the service takes the pipes when \
+                      Windows starts again";
         examination.report.warning(CHECK, seen, advice);
         return None;
     }
@@ -87,7 +88,8 @@ fn report_missing(examination: &mut Examination<'_>, is_unneeded: bool) {
     report.warning(
         CHECK,
         format!("service {name} is not installed"),
-        "unless csi-proxy runs in a HostProcess container, install it: csi-proxy.exe service install",
+        "unless csi-proxy runs in a HostProcess container, install it: csi-proxy.exe service \
+         install",
     );
 }
 
@@ -122,7 +124,10 @@ fn check_state(examination: &mut Examination<'_>) {
         report.problem(
             CHECK,
             format!("service {name} is not running (state {state})"),
-            format!("sc.exe start {name}; if it stops again, its log file and the event log have the reason"),
+            format!(
+                "sc.exe start {name}; if it stops again, its log file and the event log have the \
+                 reason"
+            ),
         );
     }
 }
@@ -136,14 +141,25 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
     } = examination;
     let name = quoted(&settings.service);
     match registered.restarts {
-        Ok(true) => report.ok(CHECK, format!("Windows restarts service {name} after a failure")),
+        Ok(true) => report.ok(
+            CHECK,
+            format!("Windows restarts service {name} after a failure"),
+        ),
         Ok(false) => report.problem(
             CHECK,
             format!("Windows does not restart service {name} after a failure"),
-            format!("sc.exe failure {name} reset= 86400 actions= restart/10000/restart/10000/restart/10000"),
+            format!(
+                "sc.exe failure {name} reset= 86400 actions= \
+                 restart/10000/restart/10000/restart/10000"
+            ),
         ),
         Err(code) => {
-            report.unchecked(CHECK, format!("whether Windows restarts service {name}"), code, Some(code));
+            report.unchecked(
+                CHECK,
+                format!("whether Windows restarts service {name}"),
+                code,
+                Some(code),
+            );
         }
     }
     if let Some(account) = registered
@@ -165,10 +181,12 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
         report.warning(
             CHECK,
             format!(
-                "the path of the program of service {name} has a blank and no quotation marks in its registration: {}",
+                "the path of the program of service {name} has a blank and no quotation marks in \
+                 its registration: {}",
                 quoted(program)
             ),
-            "put it in quotation marks (sc.exe config binPath=): Windows tries C:\\Program.exe first",
+            "put it in quotation marks (sc.exe config binPath=): Windows tries C:\\Program.exe \
+             first",
         );
     }
 }
@@ -183,12 +201,23 @@ pub(super) fn check_prerequisites(examination: &mut Examination<'_>) -> bool {
     check_prerequisite(examination, "MSiSCSI", "iSCSI targets cannot be connected")
 }
 
+/// Returns the state of a service that does not run.
+fn idle_state(start: u32) -> &'static str {
+    if start == DISABLED {
+        "disabled"
+    } else {
+        "not running"
+    }
+}
+
 fn check_prerequisite(examination: &mut Examination<'_>, name: &str, consequence: &str) -> bool {
     let state = state_of(examination, name);
     let report = &mut examination.report;
     let is_needed_for_iscsi = name == "MSiSCSI";
     match state {
-        Ok((start, RUNNING)) if start <= AUTOMATIC => report.ok(PREREQUISITES, format!("{name} is running")),
+        Ok((start, RUNNING)) if start <= AUTOMATIC => {
+            report.ok(PREREQUISITES, format!("{name} is running"))
+        }
         Ok((_, RUNNING)) => report.warning(
             PREREQUISITES,
             format!("{name} is running, but does not start with Windows"),
@@ -197,12 +226,15 @@ fn check_prerequisite(examination: &mut Examination<'_>, name: &str, consequence
         // The iSCSI initiator is stopped unless somebody uses it.
         Ok((start, _)) if is_needed_for_iscsi => report.warning(
             PREREQUISITES,
-            format!("{name} is {}: {consequence}", if start == DISABLED { "disabled" } else { "not running" }),
-            format!("if this node uses iSCSI: sc.exe config {name} start= auto, then sc.exe start {name}"),
+            format!("{name} is {}: {consequence}", idle_state(start)),
+            format!(
+                "if this node uses iSCSI: sc.exe config {name} start= auto, then sc.exe start \
+                 {name}"
+            ),
         ),
         Ok((start, _)) => report.problem(
             PREREQUISITES,
-            format!("{name} is {}: {consequence}", if start == DISABLED { "disabled" } else { "not running" }),
+            format!("{name} is {}: {consequence}", idle_state(start)),
             format!("sc.exe config {name} start= auto, then sc.exe start {name}"),
         ),
         Err(OsError::SERVICE_DOES_NOT_EXIST) => report.warning(

@@ -53,9 +53,12 @@ pub(super) fn check(examination: &mut Examination<'_>) {
             let target = quoted(&target);
             report.problem(
                 CHECK,
-                format!("{inner} is in {outer}, and {link} is a link to {target}: csi-proxy does not follow it"),
-                "if an administrator moved the working directory, name the target of its link with -working-dir too; \
-                 otherwise remove the link",
+                format!(
+                    "{inner} is in {outer}, and {link} is a link to {target}: csi-proxy does not \
+                     follow it"
+                ),
+                "if an administrator moved the working directory, name the target of its link with \
+                 -working-dir too; otherwise remove the link",
             );
         }
     }
@@ -96,7 +99,8 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                 report.problem(
                     CHECK,
                     format!("{directory} does not exist"),
-                    "start kubelet, which creates its directory, or correct -kubelet-path and -working-dir",
+                    "start kubelet, which creates its directory, or correct -kubelet-path and \
+                     -working-dir",
                 );
             }
             Err(error) => report.unchecked(CHECK, directory, &error, error.code()),

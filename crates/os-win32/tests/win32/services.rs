@@ -51,7 +51,8 @@ impl Installed {
     fn install(description: ServiceInfo) -> Self {
         assert!(
             description.executable_path.exists(),
-            "the example `idle_service` is not built; `cargo test -p csi-proxy-os-win32` builds it, `--test` does not"
+            "the example `idle_service` is not built; `cargo test -p csi-proxy-os-win32` builds \
+             it, `--test` does not"
         );
         remove(&description.name); // in case an earlier run was killed
         manager()

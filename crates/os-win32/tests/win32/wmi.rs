@@ -41,7 +41,8 @@ fn call(path: &str, method: &str, arguments: &[(&str, Value)]) -> OsResult<Retur
 
 #[test]
 fn properties_have_the_types_that_os_defines() {
-    let wql = "SELECT Primary, FreePhysicalMemory, NumberOfUsers, OSType, Name, LastBootUpTime FROM Win32_OperatingSystem";
+    let wql = "SELECT Primary, FreePhysicalMemory, NumberOfUsers, OSType, Name, LastBootUpTime \
+               FROM Win32_OperatingSystem";
     let system = &query(wql).unwrap()[0];
     assert_eq!(system.bool("Primary"), Some(true));
     assert!(

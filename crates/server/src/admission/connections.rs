@@ -307,7 +307,11 @@ impl Connection {
         tokio::select! {
             biased;
             evicted = self.evicted() => {
-                Err(no_preface(evicted.map_or(" before the shutdown", |_| ", and evicted for another connection")))
+                let end = match evicted {
+                    Some(_) => ", and evicted for another connection",
+                    None => " before the shutdown",
+                };
+                Err(no_preface(end))
             }
             preface = stream.preface() => {
                 preface?;

@@ -152,7 +152,8 @@ pub(crate) fn declared_length(body: &[u8]) -> usize {
 pub(crate) fn check_length(length: usize) -> Result<(), Status> {
     if length > LARGEST_REQUEST {
         return Err(Status::out_of_range(format!(
-            "the request has {length} bytes, but the limit is {LARGEST_REQUEST}; send a smaller request"
+            "the request has {length} bytes, but the limit is {LARGEST_REQUEST}; send a smaller \
+             request"
         )));
     }
     Ok(())

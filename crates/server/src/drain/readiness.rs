@@ -31,7 +31,8 @@ impl fmt::Display for NotReady {
             Self::CannotAccept { failing, endpoints } => {
                 write!(
                     f,
-                    "{failing} of {endpoints} endpoints fail to accept connections; the log has the errors"
+                    "{failing} of {endpoints} endpoints fail to accept connections; the log has \
+                     the errors"
                 )
             }
         }

@@ -62,7 +62,10 @@ impl Acceptor {
             let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
-                    tracing::warn!(endpoint = %listener.address(), %error, "cannot accept a connection");
+                    tracing::warn!(
+                        endpoint = %listener.address(), %error,
+                        "cannot accept a connection"
+                    );
                     sleep(ACCEPT_BACKOFF).await;
                     continue;
                 }

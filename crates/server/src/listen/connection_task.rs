@@ -62,7 +62,10 @@ impl ConnectionTask {
         let id = self.connection.id();
         let mut stream = AuthorityFilter::new(stream, self.state.limits.request_timeout);
         if let Err(reason) = self.connection.preface(&mut stream).await {
-            tracing::debug!(connection = id.0, %reason, "closed a connection without an HTTP/2 preface");
+            tracing::debug!(
+                connection = id.0, %reason,
+                "closed a connection without an HTTP/2 preface"
+            );
             return;
         }
         // The preface has arrived, so the server only has to send its settings.

@@ -69,8 +69,9 @@ impl Metrics {
         } = &*self.state;
         let counts = connections.counts();
 
-        let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no call received, idle = \
-                    no call in flight, busy = calls in flight, leaving = evicted and not closed yet.";
+        let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no \
+                    call received, idle = no call in flight, busy = calls in flight, leaving = \
+                    evicted and not closed yet.";
         let states = [
             ("busy", number(counts.busy)),
             ("idle", number(counts.idle)),
@@ -94,9 +95,9 @@ impl Metrics {
             help,
             counts.accepted,
         )?;
-        let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted at the limit of \
-                    -max-connections, silent = no HTTP/2 preface within -max-silence, answer_not_taken = the client \
-                    does not read its responses.";
+        let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted \
+                    at the limit of -max-connections, silent = no HTTP/2 preface within \
+                    -max-silence, answer_not_taken = the client does not read its responses.";
         let reasons = [
             ("answer_not_taken", self.state.stalled_connections()),
             ("idle_made_room", counts.evicted_idle),
@@ -112,18 +113,20 @@ impl Metrics {
             &reasons,
         )?;
 
-        let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting = calls that wait for a \
-                    slot, transferring = calls whose request is incomplete or whose response the client has not read.";
+        let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting \
+                    = calls that wait for a slot, transferring = calls whose request is incomplete \
+                    or whose response the client has not read.";
         let states = [
             ("running", number(counts.running)),
             ("transferring", number(counts.transferring())),
             ("waiting", number(counts.waiting)),
         ];
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
-        let help = "Calls refused: connections_busy = -max-connections connections have calls in flight, or the connection was \
-                    evicted, running = too many calls wait, or no slot of -max-calls became free in time, message_late = the \
-                    request was incomplete when its time was over, messages_large = the buffer for large messages was full, \
-                    watches = too many watches of the health service.";
+        let help = "Calls refused: connections_busy = -max-connections connections have calls in \
+                    flight, or the connection was evicted, running = too many calls wait, or no \
+                    slot of -max-calls became free in time, message_late = the request was \
+                    incomplete when its time was over, messages_large = the buffer for large \
+                    messages was full, watches = too many watches of the health service.";
         let reasons = [
             ("connections_busy", counts.refused_connections_busy),
             ("message_late", request_bodies.late()),
@@ -148,7 +151,8 @@ impl Metrics {
             number(request_bodies.held()),
         )?;
 
-        let help = "Changes (not reads) that run or wait for a lock or a thread, including those without a caller.";
+        let help = "Changes (not reads) that run or wait for a lock or a thread, including those \
+                    without a caller.";
         write_single(
             text,
             "csi_proxy_operations",
@@ -157,7 +161,8 @@ impl Metrics {
             number(executor.running()),
         )?;
         self.write_activity(text)?;
-        let help = "Requests for an existing SMB mapping whose password differs from the one the share was mapped with.";
+        let help = "Requests for an existing SMB mapping whose password differs from the one the \
+                    share was mapped with.";
         let differences = executor.node().smb_password_differences();
         write_single(
             text,
@@ -246,7 +251,8 @@ impl Metrics {
             help,
             requests.iter().filter(waits).count(),
         )?;
-        let help = "Locks held by Windows calls that still hang after their request has ended; their objects stay locked.";
+        let help = "Locks held by Windows calls that still hang after their request has ended; \
+                    their objects stay locked.";
         let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
         write_single(
             text,
@@ -289,7 +295,8 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
         text,
         name,
         "summary",
-        "Duration of WMI calls, by class and method; the method query reads the instances of the class.",
+        "Duration of WMI calls, by class and method; the method query reads the instances of the \
+         class.",
     )?;
     for WmiCallCount {
         class,
@@ -331,8 +338,8 @@ fn write_wmi_calls(text: &mut String, calls: &[WmiCallCount]) -> fmt::Result {
 /// Writes how often an operation used a fallback, by call and code; docs/appendix-fallbacks.md
 /// lists the calls. A call has at most seventeen codes.
 fn write_fallbacks(text: &mut String, fallbacks: &[FallbackCount]) -> fmt::Result {
-    let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the code of the answer; \
-                docs/appendix-fallbacks.md lists the calls.";
+    let help = "Uses of a fallback, by the Windows call that gave an unexpected answer and the \
+                code of the answer; docs/appendix-fallbacks.md lists the calls.";
     let name = "csi_proxy_fallbacks_total";
     write_head(text, name, "counter", help)?;
     for FallbackCount { call, code, count } in fallbacks {

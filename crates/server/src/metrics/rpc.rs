@@ -215,7 +215,8 @@ pub(super) fn write_all<'a>(
             }
         }
     }
-    let help = "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.";
+    let help = "Histogram of response latency (seconds) of gRPC that had been application-level \
+                handled by the server.";
     write_head(text, "grpc_server_handling_seconds", "histogram", help)?;
     rpcs.iter().try_for_each(|rpc| rpc.write_histogram(text))
 }

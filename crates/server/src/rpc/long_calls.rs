@@ -97,9 +97,15 @@ fn log_line(activity: &Activity, request: &ActiveRequest, call: &Call, age: Dura
     let held_by = held_by.map(|lock| tracing::field::debug(&lock.held_by));
     let has_caller = request.has_caller;
     if age < AGES[1] {
-        tracing::info!(id, rpc, seconds, object, %state, held_by, has_caller, "the call is still in progress");
+        tracing::info!(
+            id, rpc, seconds, object, %state, held_by, has_caller,
+            "the call is still in progress"
+        );
     } else {
-        tracing::warn!(id, rpc, seconds, object, %state, held_by, has_caller, "the call is still in progress");
+        tracing::warn!(
+            id, rpc, seconds, object, %state, held_by, has_caller,
+            "the call is still in progress"
+        );
     }
 }
 

@@ -70,8 +70,8 @@ pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
         .filter(|_| length <= LARGEST_RESPONSE)
     else {
         return Err(Status::out_of_range(format!(
-            "the response has {length} bytes, but the limit is {LARGEST_RESPONSE}; reduce what it lists, such as the \
-             targets of the portal"
+            "the response has {length} bytes, but the limit is {LARGEST_RESPONSE}; reduce what it \
+             lists, such as the targets of the portal"
         )));
     };
     let mut body = BytesMut::with_capacity(PREFIX + length);

@@ -76,7 +76,9 @@ async fn the_drain_waits_for_an_operation_without_a_caller() {
     let daemon = draining_for(HANG_TIMEOUT).on(&sim);
     let mut client = SmbClient::new(daemon.channel(SMB).await);
     tokio::select! {
-        answer = client.new_smb_global_mapping(slow_mapping()) => panic!("the clock is stopped: {answer:?}"),
+        answer = client.new_smb_global_mapping(slow_mapping()) => {
+            panic!("the clock is stopped: {answer:?}")
+        }
         () = until(|| sim.running_jobs() == 1) => {}
     }
     drop(client);

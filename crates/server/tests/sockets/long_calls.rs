@@ -27,7 +27,8 @@ fn node() -> Stopped {
         let _infallible = write!(
             node,
             "[[disk]]\nnumber = {number}\nsize = \"10 GiB\"\ncontent = \"partitioned\"\n\
-             [[smb_server]]\nhost = \"slow{number}\"\nanswer_takes = \"30s\"\nshares = [{{ name = \"share\" }}]\n\
+             [[smb_server]]\nhost = \"slow{number}\"\nanswer_takes = \"30s\"\n\
+             shares = [{{ name = \"share\" }}]\n\
              users = [{{ name = \"anna\", password = \"hunter2\" }}]\n"
         );
     }

@@ -447,7 +447,8 @@ async fn python_calls(python: &str, socket: PathBuf, authority: &[u8], path: &st
 async fn contract_02_a_python_client_that_names_a_pipe_is_answered() {
     let Ok(python) = env::var("CSI_PROXY_PYTHON") else {
         println!(
-            "skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON is not set"
+            "skipped: contract_02_a_python_client_that_names_a_pipe_is_answered: CSI_PROXY_PYTHON \
+             is not set"
         );
         return;
     };

@@ -139,7 +139,8 @@ impl DeviceQueries {
                 let hangs = self.hangs(&devices[*index]);
                 if hangs {
                     let device = self.as_disk(devices[*index].clone());
-                    tracing::warn!(%device, "left out a device that does not answer an earlier query");
+                    tracing::warn!(%device, "left out a device that does not answer an earlier \
+                                             query");
                 }
                 !hangs
             });
@@ -173,7 +174,10 @@ impl DeviceQueries {
             };
             drop(state);
             let device = self.as_disk(devices[index].clone());
-            tracing::warn!(%device, seconds = patience.as_secs_f32(), "left out a device that does not answer");
+            tracing::warn!(
+                %device, seconds = patience.as_secs_f32(),
+                "left out a device that does not answer"
+            );
             lock(&self.hung).push((devices[index].clone(), thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }

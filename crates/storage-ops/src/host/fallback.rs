@@ -102,7 +102,10 @@ impl Fallbacks {
     pub(crate) fn record(&self, fallback: Fallback, code: OsError) {
         if self.count(fallback, code) {
             let call = fallback.call();
-            tracing::warn!(call, %code, "Windows gave an unexpected answer, and a fallback was used; logged once");
+            tracing::warn!(
+                call, %code,
+                "Windows gave an unexpected answer, and a fallback was used; logged once"
+            );
         }
     }
 

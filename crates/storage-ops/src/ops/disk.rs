@@ -345,7 +345,10 @@ impl Operation for SetDiskState {
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
                     && !readings::volume::have_arrived(&volumes) =>
             {
-                tracing::warn!(disk = self.disk.0, %error, "the volumes of the disk could not be brought online");
+                tracing::warn!(
+                    disk = self.disk.0, %error,
+                    "the volumes of the disk could not be brought online"
+                );
                 Ok(())
             }
             outcome => outcome,
@@ -407,7 +410,10 @@ impl Operation for Rescan {
         for (number, updated) in all_disks::read(run, update)?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
-                    tracing::warn!(disk = number.0, %code, "the properties of a disk could not be updated");
+                    tracing::warn!(
+                        disk = number.0, %code,
+                        "the properties of a disk could not be updated"
+                    );
                 }
                 _ => {}
             }

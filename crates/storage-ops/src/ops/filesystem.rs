@@ -258,7 +258,8 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     if here.is_empty() {
         return failed(OperationError::new(
             Kind::PermissionDenied,
-            "the directory has the reparse point of a mount point, but the mount manager has no volume mounted there",
+            "the directory has the reparse point of a mount point, but the mount manager has no \
+             volume mounted there",
         ));
     }
     // Windows may register a forged mount point when the host of the directory arrives.
@@ -268,7 +269,8 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     {
         if node_volumes::is_in_working_directory(run.node(), &other)? {
             return failed_precondition(format!(
-                "the volume is also mounted at {other}, where its contents may be in use; unmount it there first"
+                "the volume is also mounted at {other}, where its contents may be in use; unmount \
+                 it there first"
             ));
         }
     }

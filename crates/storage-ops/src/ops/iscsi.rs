@@ -319,8 +319,8 @@ impl ConnectTarget {
             return Ok(false);
         }
         Err(OperationError::precondition(format!(
-            "the node has a session with a target of this name, but {}; if no pod uses it, disconnect the target through \
-             the portal of the session",
+            "the node has a session with a target of this name, but {}; if no pod uses it, \
+             disconnect the target through the portal of the session",
             others.join(", and ")
         )))
     }

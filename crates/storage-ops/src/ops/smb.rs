@@ -121,7 +121,10 @@ impl Operation for NewSmbGlobalMapping {
             // No other operation can use the new mapping yet, because its share is locked, but pods
             // can by older links.
             if let Err(error) = self.disconnect(run) {
-                tracing::warn!(share = self.remote.share(), %error, "a mapping was not removed after its link failed");
+                tracing::warn!(
+                    share = self.remote.share(), %error,
+                    "a mapping was not removed after its link failed"
+                );
             }
         }
         linked
@@ -144,8 +147,8 @@ impl NewSmbGlobalMapping {
                 tracing::warn!(
                     share,
                     user = self.username,
-                    "the request's password differs from the one the share was mapped with; the existing mapping is used, \
-                     because Windows does not check the password again"
+                    "the request's password differs from the one the share was mapped with; the \
+                     existing mapping is used, because Windows does not check the password again"
                 );
                 Ok(false)
             }

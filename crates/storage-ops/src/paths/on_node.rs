@@ -205,7 +205,8 @@ impl RootedPath {
 
 fn off_node() -> OperationError {
     refused_links::refusal(
-        "the path leads off the node (by a link, or because the drive is no volume) and was not followed",
+        "the path leads off the node (by a link, or because the drive is no volume) and was not \
+         followed",
     )
 }
 

@@ -235,7 +235,8 @@ impl<'a> Removal<'a> {
         }
         let limit = self.host.timeouts.removal;
         let reason = format!(
-            "the removal was stopped after {limit:?} and is not complete; repeat the request to go on"
+            "the removal was stopped after {limit:?} and is not complete; repeat the request to go \
+             on"
         );
         Err(OperationError::new(Kind::Busy, reason))
     }

@@ -187,7 +187,8 @@ impl WorkingDirectories {
         let reason = match context.filter(|_| only.is_some()) {
             None => {
                 format!(
-                    "{path} is not in a working directory ({list}); csi-proxy's flag -working-dir adds others"
+                    "{path} is not in a working directory ({list}); csi-proxy's flag -working-dir \
+                     adds others"
                 )
             }
             Some(PathContext::Plugin) => {
@@ -320,7 +321,8 @@ impl WorkingDirectories {
             let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
             let refused = || {
                 let object = format!(
-                    "the working directory {inner}, which does not lead to another one (-working-dir),"
+                    "the working directory {inner}, which does not lead to another one \
+                     (-working-dir),"
                 );
                 refused_links::refusal_of(&link, object)
             };

@@ -146,7 +146,8 @@ fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
             ?property,
             ?device,
             ?provider,
-            "the storage provider reports a disk otherwise than the device, even after a refresh; logged once"
+            "the storage provider reports a disk otherwise than the device, even after a refresh; \
+             logged once"
         );
     }
     Ok(instance)
@@ -176,8 +177,8 @@ fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult
         return Ok(());
     }
     let reason = format!(
-        "{number} was replaced: the storage provider reports the serial number {of_wmi:?}, the device {of_device:?}; rescan \
-         and retry"
+        "{number} was replaced: the storage provider reports the serial number {of_wmi:?}, the \
+         device {of_device:?}; rescan and retry"
     );
     Err(OperationError::precondition(reason))
 }
@@ -360,51 +361,72 @@ pub(crate) fn format(
     // handle tells.
     let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
     let mut refused = None;
-    let formatted = run.host().poll(run.timeouts().arrival, || -> RunResult<_> {
-        let instance = find(run, &wql, &format!("volume {id}"))?;
-        match caught(needs_format())? {
-            Ok(true) => {}
-            Ok(false) => return Ok(Some(())),
-            // Another program has just locked the volume, which was readable before.
-            Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        // The provider's yes is evidence too. It may be out of date.
-        if let Some(name) = file_system_of(&instance) {
-            refresh_all(run)?;
-            let reason = format!("the volume has no file system, but the storage provider reports {name}");
-            refused = Some(OperationError::precondition(reason));
-            return Ok(None);
-        }
-        if !config.format_writers.is_empty() {
-            run.begin_mutation()?;
-            let (key, name) = record_of(id);
-            run.os().set_volatile_text(&key, &name, &U16String::new())?;
-        }
-        match invoke(run, &instance.path, "Format", &arguments, run.timeouts().format) {
-            Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
-                if error.code == Some(code::STALE_CACHE) {
-                    refresh_all(run)?;
+    let formatted = run
+        .host()
+        .poll(run.timeouts().arrival, || -> RunResult<_> {
+            let instance = find(run, &wql, &format!("volume {id}"))?;
+            match caught(needs_format())? {
+                Ok(true) => {}
+                Ok(false) => return Ok(Some(())),
+                // Another program has just locked the volume, which was readable before.
+                Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => {
+                    return Ok(None);
                 }
-                // The volumes of a read-only disk do not become writable by themselves.
-                let attributes = disk.as_ref().ok().and_then(|disk| disk.attributes().ok()).unwrap_or_default();
-                if error.code == Some(code::VOLUME_READ_ONLY) && attributes & DiskAttributes::READ_ONLY != 0 {
-                    return Err(error.into());
-                }
-                if refused.is_none() {
-                    tracing::warn!(volume = %id, %error, "repeating the format that the storage provider refused");
-                }
-                refused = Some(error);
-                Ok(None)
+                Err(error) => return Err(error.into()),
             }
-            Err(error) => Err(or_removed(error, || match &disk {
-                Ok(disk) => disk.check_number(),
-                Err(_) => volume::disk_of(run.os(), id).map(drop),
-            })
-            .into()),
-            Ok(_) => Ok(Some(())),
-        }
-    })?;
+            // The provider's yes is evidence too. It may be out of date.
+            if let Some(name) = file_system_of(&instance) {
+                refresh_all(run)?;
+                let reason = format!(
+                    "the volume has no file system, but the storage provider reports {name}"
+                );
+                refused = Some(OperationError::precondition(reason));
+                return Ok(None);
+            }
+            if !config.format_writers.is_empty() {
+                run.begin_mutation()?;
+                let (key, name) = record_of(id);
+                run.os().set_volatile_text(&key, &name, &U16String::new())?;
+            }
+            match invoke(
+                run,
+                &instance.path,
+                "Format",
+                &arguments,
+                run.timeouts().format,
+            ) {
+                Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
+                    if error.code == Some(code::STALE_CACHE) {
+                        refresh_all(run)?;
+                    }
+                    // The volumes of a read-only disk do not become writable by themselves.
+                    let attributes = disk
+                        .as_ref()
+                        .ok()
+                        .and_then(|disk| disk.attributes().ok())
+                        .unwrap_or_default();
+                    if error.code == Some(code::VOLUME_READ_ONLY)
+                        && attributes & DiskAttributes::READ_ONLY != 0
+                    {
+                        return Err(error.into());
+                    }
+                    if refused.is_none() {
+                        tracing::warn!(
+                            volume = %id, %error,
+                            "repeating the format that the storage provider refused"
+                        );
+                    }
+                    refused = Some(error);
+                    Ok(None)
+                }
+                Err(error) => Err(or_removed(error, || match &disk {
+                    Ok(disk) => disk.check_number(),
+                    Err(_) => volume::disk_of(run.os(), id).map(drop),
+                })
+                .into()),
+                Ok(_) => Ok(Some(())),
+            }
+        })?;
     match (formatted, refused) {
         (None, Some(error)) => Err(error.into()),
         _ => Ok(()),

@@ -70,7 +70,8 @@ pub(crate) fn known_partition_table(
             return Ok(table);
         }
         Err(OperationError::precondition(
-            "the storage provider reports no partition, but its cache may be out of date, so the disk is not treated as empty",
+            "the storage provider reports no partition, but its cache may be out of date, so the \
+             disk is not treated as empty",
         ))
     })
 }

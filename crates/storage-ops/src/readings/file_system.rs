@@ -50,8 +50,8 @@ pub(crate) fn or_reported(
     run.or_fallback(Fallback::FileSystem, detected, || match report::file_system(run, volume)?.as_deref() {
         Some(name) => Ok(FileSystem::Named(name.to_owned())),
         None => Err(OperationError::precondition(
-            "the storage provider reports no file system, but its cache may be out of date, so the volume is not treated as \
-             unformatted",
+            "the storage provider reports no file system, but its cache may be out of date, so the \
+             volume is not treated as unformatted",
         )),
     })
 }

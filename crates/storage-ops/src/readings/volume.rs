@@ -268,7 +268,10 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     let (table, volumes) = match caught(listed)? {
         Ok(listed) => listed,
         Err(error) => {
-            tracing::warn!(disk = disk.number.0, %error, "the caches of the volumes of a disk were not written");
+            tracing::warn!(
+                disk = disk.number.0, %error,
+                "the caches of the volumes of a disk were not written"
+            );
             return Ok(());
         }
     };
@@ -289,7 +292,10 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
             flushed = caught(flush(run, volume))?;
         }
         if let Err(error) = flushed {
-            tracing::warn!(disk = disk.number.0, %volume, %error, "the cache of a volume was not written");
+            tracing::warn!(
+                disk = disk.number.0, %volume, %error,
+                "the cache of a volume was not written"
+            );
         }
     }
     Ok(())

@@ -63,7 +63,8 @@ mod tests {
                 location("3", "", "0", "1"),
             ),
             (
-                "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 1",
+                "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target \
+                 0 : LUN 1",
                 location("1", "0", "0", "1"),
             ),
             (

@@ -476,7 +476,8 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
 /// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one
 /// name: one target with two portals, or two.
 fn two_portals(targets: &str) -> Sim {
-    let service = "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator Service'\nstate = 'running'\n";
+    let service = "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator \
+                   Service'\nstate = 'running'\n";
     let portals =
         "[[iscsi_portal]]\naddress = '10.0.0.5'\n[[iscsi_portal]]\naddress = '10.0.0.6'\n";
     let sim = Sim::from_toml(&format!("{service}{portals}{targets}")).unwrap();
@@ -627,7 +628,8 @@ fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_reques
 #[test]
 fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
     let sim = two_portals(&format!(
-        "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.5' }}, {{ address = '10.0.0.6' }}]\n\
+        "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '10.0.0.5' }}, \
+         {{ address = '10.0.0.6' }}]\n\
          luns = [{{ number = 0, size = '1 GiB' }}]\n"
     ));
     let node = node_on(&sim);

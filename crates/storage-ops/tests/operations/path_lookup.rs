@@ -588,9 +588,9 @@ proptest! {
             prop_assert_eq!(at_once.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
             prop_assert_eq!(ignoring.run(&is_symlink), walk.run(&is_symlink), "IsSymlink {}", text);
             let volume = mounted_at(&text);
-            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetVolumeIDFromTargetPath {}", text);
+            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "volume at {}", text);
             let volume = closest(&text);
-            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "GetClosestVolumeIDFromTargetPath {}", text);
+            prop_assert_eq!(at_once.run(&volume), walk.run(&volume), "volume closest to {}", text);
         }
         prop_assert_eq!(at_once.fallbacks(), []);
         prop_assert_eq!(sim.open_handles(), 1);

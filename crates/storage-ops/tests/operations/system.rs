@@ -267,7 +267,8 @@ fn a_service_that_cannot_be_stopped_is_described_as_such() {
         },
         Kind::FailedPrecondition,
     );
-    let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the stop control";
+    let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the \
+                  stop control";
     assert!(error.to_string().starts_with(reason), "{error}");
 }
 

@@ -51,7 +51,8 @@ fn action(request: &control_api::Fault) -> Result<FaultAction, &'static str> {
     Ok(match request.action {
         None => {
             return Err(
-                "what happens to the calls is missing: a code, a status, a delay, a cut, a hold or a crash",
+                "what happens to the calls is missing: a code, a status, a delay, a cut, a hold or \
+                 a crash",
             );
         }
         Some(Action::Code(_)) if is_of_rpc => {
@@ -148,7 +149,9 @@ fn check_call(request: &control_api::Fault, sim: &Sim) -> Result<(), String> {
     } else {
         if !primitive.is_empty() || disk_number.is_some() {
             return Err(
-                "a fault of an RPC has neither a primitive nor a disk: give a part of the request as object".to_owned()
+                "a fault of an RPC has neither a primitive nor a disk: give a part of the request \
+                 as object"
+                    .to_owned(),
             );
         }
         let names = GROUP_VERSIONS
@@ -195,7 +198,10 @@ fn check_primitive(pattern: &str) -> Result<(), String> {
         }
     };
     is_known.then_some(()).ok_or_else(|| {
-        format!("no primitive is called {pattern:?}: `csi-proxy-sim ctl primitives` lists those that were called")
+        format!(
+            "no primitive is called {pattern:?}: `csi-proxy-sim ctl primitives` lists those that \
+             were called"
+        )
     })
 }
 

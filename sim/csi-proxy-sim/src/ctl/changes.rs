@@ -31,9 +31,10 @@ pub(super) enum Task {
     },
     /// Restarts the simulated node, or the daemon on it
     #[command(
-        before_help = "Connections break, and calls in progress are cut off. The command returns when the daemon serves \
-                       again. Files, disks and persistent SMB mappings survive a restart of the node; handles, storage jobs \
-                       and other mappings do not."
+        before_help = "Connections break, and calls in progress are cut off. The command returns \
+                       when the daemon serves again. Files, disks and persistent SMB mappings \
+                       survive a restart of the node; handles, storage jobs and other mappings do \
+                       not."
     )]
     Restart {
         /// Restart the daemon alone, as when it is upgraded
@@ -59,8 +60,9 @@ pub(super) enum Task {
     },
     /// Compares the node with a file that the command node has printed
     #[command(
-        before_help = "Prints a line for each difference, such as a mount, a link, an SMB mapping or a disk that is online. \
-                       Fails if there is one. Does not compare what is on the disks other than disk 0."
+        before_help = "Prints a line for each difference, such as a mount, a link, an SMB mapping \
+                       or a disk that is online. Fails if there is one. Does not compare what is \
+                       on the disks other than disk 0."
     )]
     Diff {
         /// File with the earlier node; - for standard input
@@ -71,13 +73,14 @@ pub(super) enum Task {
     },
     /// Prints the simulated node as a node file
     #[command(
-        before_help = "The file contains the passwords of the simulated servers. Comments in the file name the parts of the \
-                       node that the file does not describe."
+        before_help = "The file contains the passwords of the simulated servers. Comments in the \
+                       file name the parts of the node that the file does not describe."
     )]
     Node,
     /// Writes the simulated node to the state file (flag -state)
     #[command(
-        before_help = "csi-proxy-sim also writes this file by itself, within a second of a change and when it ends."
+        before_help = "csi-proxy-sim also writes this file by itself, within a second of a change \
+                       and when it ends."
     )]
     Save,
 }

@@ -47,12 +47,14 @@ fn mounts(row: &Value) -> String {
 pub(super) enum Task {
     /// Lists the disks of the simulated node, including unplugged disks
     #[command(
-        before_help = "Shows the actual size of each disk. -o wide also shows the size that Windows last read."
+        before_help = "Shows the actual size of each disk. -o wide also shows the size that \
+                       Windows last read."
     )]
     Disks,
     /// Adds disks, servers, services and files from a node file
     #[command(
-        before_help = "Adds all objects of the file, or none. The file is a node file without bios_serial and timing."
+        before_help = "Adds all objects of the file, or none. The file is a node file without \
+                       bios_serial and timing."
     )]
     Add {
         /// Node file; - for standard input
@@ -84,7 +86,8 @@ pub(super) enum Task {
     },
     /// Unplugs a disk without warning, and keeps its data
     #[command(
-        before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in again."
+        before_help = "Prints the handle with which `csi-proxy-sim ctl plug` plugs the disk in \
+                       again."
     )]
     Unplug {
         /// Number of the disk

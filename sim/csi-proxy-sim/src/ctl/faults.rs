@@ -51,14 +51,13 @@ fn any(value: &Value) -> String {
 pub(super) enum Task {
     /// Makes RPCs or Windows calls fail, take longer, wait or crash the daemon
     #[command(
-        before_help = "A call must meet all conditions that are given. Two examples: the second MountVolume fails, and \
-                       every format fails.\n\n    \
-                       csi-proxy-sim ctl inject --rpc volume/MountVolume \\\n        \
-                       --status Aborted --skip 1 --count 1\n    \
-                       csi-proxy-sim ctl inject --code 0x80041001 \\\n        \
-                       --primitive 'wmi call MSFT_Volume.Format'\n\n\
-                       csi-proxy repeats a call after some codes, such as 5 (access denied). Such a fault shows only after \
-                       several attempts."
+        before_help = "A call must meet all conditions that are given. Two examples: the second \
+                       MountVolume fails, and every format fails.\n\n    csi-proxy-sim ctl inject \
+                       --rpc volume/MountVolume \\\n        --status Aborted --skip 1 --count \
+                       1\n    csi-proxy-sim ctl inject --code 0x80041001 \\\n        --primitive \
+                       'wmi call MSFT_Volume.Format'\n\n\
+                       csi-proxy repeats a call after some codes, such as 5 (access denied). Such \
+                       a fault shows only after several attempts."
     )]
     Inject(Box<Disturbance>),
     /// Lists the faults, with the number of calls that each has disturbed
@@ -80,7 +79,8 @@ pub(super) enum Task {
     },
     /// Lists the primitives that the daemon has called, for the command inject
     #[command(
-        before_help = "A primitive is one call of Windows, such as `open` or `wmi call MSFT_Volume.Format`."
+        before_help = "A primitive is one call of Windows, such as `open` or `wmi call \
+                       MSFT_Volume.Format`."
     )]
     Primitives,
 }

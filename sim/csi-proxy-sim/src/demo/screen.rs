@@ -75,7 +75,8 @@ impl Screen {
         // The width of a format would count the escape codes.
         let gap = " ".repeat(TEXT - text.chars().count());
         self.line(&format!(
-            "    {RPC}{method:<METHOD$}{RPC:#}  {style}{text}{style:#}{gap}{DIMMED}{time:>TIME$.2}{DIMMED:#}"
+            "    {RPC}{method:<METHOD$}{RPC:#}  \
+             {style}{text}{style:#}{gap}{DIMMED}{time:>TIME$.2}{DIMMED:#}"
         ));
     }
 
@@ -104,7 +105,8 @@ impl Screen {
     ) {
         let style = if is_good { Style::new() } else { BAD };
         self.line(&format!(
-            "  {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}{wmi:>6}{checks:>8}{unexpected:>12}{style:#}"
+            "  \
+             {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}{wmi:>6}{checks:>8}{unexpected:>12}{style:#}"
         ));
     }
 

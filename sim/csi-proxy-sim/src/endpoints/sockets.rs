@@ -55,7 +55,8 @@ fn check_lengths(flags: &Flags, location: &Location) -> Result<(), String> {
         .rev()
         .find(|length| SocketAddr::from_pathname("x".repeat(*length)).is_ok());
     Err(format!(
-        "the path of the socket {} has {} bytes; the system allows at most {}: give a shorter -socket-folder",
+        "the path of the socket {} has {} bytes; the system allows at most {}: give a shorter \
+         -socket-folder",
         path.display(),
         path.as_os_str().len(),
         most.unwrap_or_default()

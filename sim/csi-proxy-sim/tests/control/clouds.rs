@@ -7,9 +7,11 @@ use csi_proxy_client::{DiskNumber, DiskState};
 
 use super::program::{Program, folder};
 
-const VOLUME: &str = "[[disk]]\nnumber = 1\nsize = \"1 GiB\"\nserial = \"vol-1\"\ncontent = \"partitioned\"\nfile_system = \"NTFS\"\n\
+const VOLUME: &str = "[[disk]]\nnumber = 1\nsize = \"1 GiB\"\nserial = \"vol-1\"\n\
+                      content = \"partitioned\"\nfile_system = \"NTFS\"\n\
                       [[file]]\nkind = \"mount\"\npath = 'C:\\var\\lib\\kubelet\\m'\ndisk = 1\n\
-                      [[file]]\nkind = \"file\"\npath = 'C:\\var\\lib\\kubelet\\m\\data'\ncontent = \"kept\"\n";
+                      [[file]]\nkind = \"file\"\npath = 'C:\\var\\lib\\kubelet\\m\\data'\n\
+                      content = \"kept\"\n";
 
 #[tokio::test]
 async fn a_restored_snapshot_is_offline_until_it_comes_online_with_another_signature() {

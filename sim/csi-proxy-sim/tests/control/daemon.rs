@@ -186,7 +186,8 @@ async fn a_service_is_started_only_if_the_flag_lists_it() {
         .await
         .expect_err("it is refused");
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
-    let reason = "cannot start the service MSiSCSI: csi-proxy's flag -services does not list the service MSiSCSI";
+    let reason = "cannot start the service MSiSCSI: csi-proxy's flag -services does not list the \
+                  service MSiSCSI";
     assert_eq!(refused.message(), reason);
 }
 
@@ -239,7 +240,8 @@ async fn a_log_file_is_written_without_further_flags_and_has_each_failure_once()
 
 #[tokio::test]
 async fn outages_are_warnings_and_mistakes_of_callers_are_not() {
-    let node = "[[smb_server]]\nhost = \"down\"\nreachable = false\nshares = [{ name = \"share\", guest = true }]\n\
+    let node = "[[smb_server]]\nhost = \"down\"\nreachable = false\nshares = \
+                [{ name = \"share\", guest = true }]\n\
                 [[iscsi_portal]]\naddress = \"10.0.0.9\"\nreachable = false\n\
                 [[service]]\nname = \"MSiSCSI\"\ndisplay_name = \"iSCSI\"\nstate = \"running\"\n";
     let program = Program::start_on(node, &["-fast", "-v=2", "-logtostderr", "false"]);

@@ -207,8 +207,10 @@ fn servers_that_are_added_can_be_stopped_and_started() {
     let add = |node_file: &str| program.ctl_with_input(&["add", "-"], node_file);
     let smb = "[[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\" }]\n\
                users = [{ name = \"user\", password = \"old\" }]\n";
-    let portal = "[[iscsi_portal]]\naddress = \"10.0.0.10\"\n[[iscsi_target]]\niqn = \"iqn.2026-01.io.k8s:a\"\n\
-                  portals = [{ address = \"10.0.0.10\" }]\nluns = [{ number = 0, size = 1073741824 }]\n";
+    let portal = "[[iscsi_portal]]\naddress = \"10.0.0.10\"\n\
+                  [[iscsi_target]]\niqn = \"iqn.2026-01.io.k8s:a\"\n\
+                  portals = [{ address = \"10.0.0.10\" }]\n\
+                  luns = [{ number = 0, size = 1073741824 }]\n";
     add(&format!("{smb}{portal}")).ok();
     let target = |address: &str| {
         format!("[[iscsi_target]]\niqn = \"iqn.b\"\nportals = [{{ address = \"{address}\" }}]\n")

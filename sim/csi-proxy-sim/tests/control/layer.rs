@@ -11,7 +11,8 @@ use super::program::{Ended, Program, folder, run};
 const NODE: &str = "[[disk]]\nsize = \"1 GiB\"\nread_only = true\noffline = true\n\
                     [[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nfile_system = \"NTFS\"\n\
                     [[file]]\nkind = \"mount\"\npath = 'C:\\var\\lib\\kubelet\\m'\ndisk = 2\n\
-                    [[file]]\nkind = \"file\"\npath = 'C:\\var\\lib\\kubelet\\m\\data'\ncontent = \"kept\"\n";
+                    [[file]]\nkind = \"file\"\npath = 'C:\\var\\lib\\kubelet\\m\\data'\ncontent = \
+                    \"kept\"\n";
 
 #[tokio::test]
 async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_again() {

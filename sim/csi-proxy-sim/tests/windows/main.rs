@@ -62,7 +62,8 @@ async fn the_simulator_is_not_a_service() {
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(
         String::from_utf8_lossy(&refused.stderr),
-        "csi-proxy-sim: unknown flag -windows-service: only csi-proxy runs as a service (see 'csi-proxy-sim help')\n"
+        "csi-proxy-sim: unknown flag -windows-service: only csi-proxy runs as a service (see \
+         'csi-proxy-sim help')\n"
     );
 }
 

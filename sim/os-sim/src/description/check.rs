@@ -146,7 +146,11 @@ impl DiskDescription {
             ));
         }
         if self.copy_of.is_some() && (self.content != Content::Raw || self.file_system.is_some()) {
-            return Err("a disk with copy_of has the content of the other disk: omit content and file_system".into());
+            return Err(
+                "a disk with copy_of has the content of the other disk: omit content and \
+                 file_system"
+                    .into(),
+            );
         }
         let is_bare = matches!(self.content, Content::Raw | Content::Gpt);
         let volume_keys = [
@@ -199,7 +203,8 @@ impl DiskDescription {
             {
                 let names = KNOWN.join(", ");
                 Err(format!(
-                    "Windows cannot mount the file system {name}, only {names}; to simulate it, set volume = \"unmountable\""
+                    "Windows cannot mount the file system {name}, only {names}; to simulate it, \
+                     set volume = \"unmountable\""
                 ))
             }
             _ => Ok(()),
@@ -308,9 +313,11 @@ mod tests {
                 "no iscsi_portal has",
             ),
             (
-                "[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }, { address = \"10.0.0.2\" }]\n\
+                "[[iscsi_target]]\niqn = \"iqn.1\"\nportals = [{ address = \"10.0.0.1\" }, \
+                 { address = \"10.0.0.2\" }]\n\
                  [[iscsi_target]]\niqn = \"IQN.1\"\nportals = [{ address = \"10.0.0.2\" }]\n",
-                "iscsi_target 2: an earlier iscsi_target has the iqn IQN.1 and one of its portals too",
+                "iscsi_target 2: an earlier iscsi_target has the iqn IQN.1 and one of its portals \
+                 too",
             ),
         ] {
             let text = format!("# A node.\n{disk}{disk}{keys}");

@@ -77,7 +77,8 @@ pub(crate) mod duration {
         let text = String::deserialize(from)?;
         parse_duration(&text).ok_or_else(|| {
             D::Error::custom(format!(
-                "{text:?} is not a duration: use a text such as \"500ms\", \"1.5s\", \"2m\" or \"1h\""
+                "{text:?} is not a duration: use a text such as \"500ms\", \"1.5s\", \"2m\" or \
+                 \"1h\""
             ))
         })
     }

@@ -330,8 +330,8 @@ pub(crate) static METHODS: [Method; 9] = [
     method(
         TARGET,
         "Connect",
-        "NodeAddress TargetPortalAddress TargetPortalPortNumber AuthenticationType ChapUsername ChapSecret \
-         IsMultipathEnabled IsPersistent",
+        "NodeAddress TargetPortalAddress TargetPortalPortNumber AuthenticationType ChapUsername \
+         ChapSecret IsMultipathEnabled IsPersistent",
     ),
     method(TARGET, "Disconnect", "SessionIdentifier"),
     method(TARGET, "Update", ""),

@@ -116,8 +116,8 @@ pub(crate) static METHODS: [Method; 15] = [
     method(
         "MSFT_Volume",
         "Format",
-        "FileSystem FileSystemLabel AllocationUnitSize Full Force Compress ShortFileNameSupport SetIntegrityStreams \
-         UseLargeFRS DisableHeatGathering IsDAX RunAsJob",
+        "FileSystem FileSystemLabel AllocationUnitSize Full Force Compress ShortFileNameSupport \
+         SetIntegrityStreams UseLargeFRS DisableHeatGathering IsDAX RunAsJob",
     ),
     method("MSFT_Volume", "Flush", ""),
     method("MSFT_StorageSetting", "UpdateHostStorageCache", ""),

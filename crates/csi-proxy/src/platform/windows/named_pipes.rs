@@ -126,8 +126,8 @@ impl fmt::Display for Taken {
         match stranger {
             Some(account) => write!(
                 f,
-                "; the pipe belongs to {account}, which is no administrator: drivers that connected to it may have given it \
-                 their secrets"
+                "; the pipe belongs to {account}, which is no administrator: drivers that \
+                 connected to it may have given it their secrets"
             ),
             None => Ok(()),
         }
@@ -197,8 +197,8 @@ mod tests {
             ("S-1-5-32-544", "is already served by process 7"),
             (
                 "S-1-5-21-1-2-3-1001",
-                "is already served by process 7; the pipe belongs to S-1-5-21-1-2-3-1001, which is no administrator: \
-                 drivers that connected to it may have given it their secrets",
+                "is already served by process 7; the pipe belongs to S-1-5-21-1-2-3-1001, which is \
+                 no administrator: drivers that connected to it may have given it their secrets",
             ),
         ] {
             let sentence = refused(

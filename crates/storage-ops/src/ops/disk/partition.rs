@@ -66,7 +66,10 @@ impl Operation for PartitionDisk {
                 Self::bring_new_volumes_online(run, &disk, &created)
             }) {
                 Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
-                    tracing::warn!(disk = self.disk.0, %error, "the new volume could not be brought online");
+                    tracing::warn!(
+                        disk = self.disk.0, %error,
+                        "the new volume could not be brought online"
+                    );
                 }
                 outcome => outcome?,
             }
@@ -93,8 +96,8 @@ fn refuse_mbr(table: &PartitionTable) -> OperationResult<()> {
         return Ok(());
     }
     Err(OperationError::precondition(
-        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; clear the disk or \
-         convert it to GPT",
+        "the disk has an MBR partition table without partitions, which csi-proxy does not replace; \
+         clear the disk or convert it to GPT",
     ))
 }
 
@@ -138,7 +141,8 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
     match found {
         None => Ok(()),
         Some(name) => failed_precondition(format!(
-            "the disk has no partition table but the signature of {name}, which csi-proxy does not overwrite; clear the disk"
+            "the disk has no partition table but the signature of {name}, which csi-proxy does not \
+             overwrite; clear the disk"
         )),
     }
 }

@@ -36,7 +36,8 @@ pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
         || !port.is_none_or(|port| port.split('@').all(is_port))
     {
         return refused(
-            "without a user, the name of the server may have only ASCII letters, digits, '.', '-' and '_'",
+            "without a user, the name of the server may have only ASCII letters, digits, '.', '-' \
+             and '_'",
         );
     }
     let server = server.trim_end_matches('.');

@@ -10,13 +10,14 @@ use crate::error_class::ErrorClass;
 pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
     match refusal {
         Refusal::OtherUser => OperationError::precondition(format!(
-            "{share} is mapped for another user, and Windows allows one user per share; use the same user for all \
-             volumes of the share on a node, map it by another name of the server, or allow sharing with \
-             csi-proxy's flag -share-smb-mappings"
+            "{share} is mapped for another user, and Windows allows one user per share; use the \
+             same user for all volumes of the share on a node, map it by another name of the \
+             server, or allow sharing with csi-proxy's flag -share-smb-mappings"
         )),
         Refusal::OtherPassword => OperationError::precondition(format!(
-            "{share} is mapped with another password, and csi-proxy's flag -refuse-other-smb-passwords is set; \
-             use the password it was mapped with, or remove the mapping when no pod uses it"
+            "{share} is mapped with another password, and csi-proxy's flag \
+             -refuse-other-smb-passwords is set; use the password it was mapped with, or remove \
+             the mapping when no pod uses it"
         )),
         Refusal::Unreadable(code) => unreadable(share, code),
     }
@@ -65,8 +66,8 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
         _ => format!("remove those that no pod uses ({}), ", remaining.join(", ")),
     };
     let reason = format!(
-        "{}; Windows allows one user per server at a time, and a restart makes it forget the user of a mapping; \
-         {others}use the same user for all shares, or another name of the server",
+        "{}; Windows allows one user per server at a time, and a restart makes it forget the user \
+         of a mapping; {others}use the same user for all shares, or another name of the server",
         error.reason
     );
     OperationError {
@@ -91,13 +92,16 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         }
         OsError::BAD_NET_NAME => format!("{server} has no such share, or is failing over"),
         OsError::INVALID_PASSWORD => {
-            format!("the node has a session with {server} for this user with another password; check the credentials")
+            format!("the node has a session with {server} for this user with another password; \
+                     check the credentials")
         }
         _ if ErrorClass::CredentialsRefused.contains(code) => {
-            format!("{server} refuses the user name, the password or the account; check the credentials")
+            format!("{server} refuses the user name, the password or the account; check the \
+                     credentials")
         }
         _ if is_unreachable => {
-            format!("{server} cannot be reached; check that the node resolves its name and reaches its TCP port 445")
+            format!("{server} cannot be reached; check that the node resolves its name and reaches \
+                     its TCP port 445")
         }
         _ => return error,
     };

@@ -200,7 +200,8 @@ pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         entries.extend(granted);
         root.set_access_list(&entries)
     };
-    let reason = "csi-proxy began to format the volume, and the access list of its root directory cannot be changed";
+    let reason = "csi-proxy began to format the volume, and the access list of its root directory \
+                  cannot be changed";
     grant().map_err(|code| OperationError::of(code, reason))?;
     Ok(os.delete_registry_value(&key, &name)?)
 }

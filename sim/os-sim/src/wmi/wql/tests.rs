@@ -118,7 +118,8 @@ fn an_unknown_query_is_an_error_and_not_an_empty_result() {
         "SELECT * FROM MSFT_Disk WHERE Path = 'open",
         "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"",
         "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE",
-        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass = MSFT_PartitionToVolume",
+        "ASSOCIATORS OF {MSFT_Disk.ObjectId=\"1\"} WHERE ResultClass = MSFT_Volume AND AssocClass \
+         = MSFT_PartitionToVolume",
         "REFERENCES OF {MSFT_Disk.ObjectId=\"1\"}",
     ] {
         assert_eq!(

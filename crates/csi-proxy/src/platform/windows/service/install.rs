@@ -69,9 +69,9 @@ pub(super) fn install(
 }
 
 /// How an administrator can protect the folders.
-const REMEDY: &str = "An account that can replace the program or its log controls the node. To let only administrators write: \
-                      icacls <folder> /inheritance:r /grant *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F \
-                      *S-1-5-32-545:(OI)(CI)RX";
+const REMEDY: &str = "An account that can replace the program or its log controls the node. To let \
+                      only administrators write: icacls <folder> /inheritance:r /grant \
+                      *S-1-5-18:(OI)(CI)F *S-1-5-32-544:(OI)(CI)F *S-1-5-32-545:(OI)(CI)RX";
 
 /// Creates the folder of the log if it does not exist. Warns, or with `-require-safe-folders`
 /// refuses, if ordinary users may replace `program` or the log.
@@ -174,8 +174,8 @@ pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
     } else {
         writeln!(
             out,
-            "Service {NAME} is marked for deletion; Windows removes it when the last program that has it open \
-             (such as services.msc) closes it."
+            "Service {NAME} is marked for deletion; Windows removes it when the last program that \
+             has it open (such as services.msc) closes it."
         )?;
     }
     Ok(())
@@ -197,15 +197,15 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
             }
             Some(SERVICE_MARKED_FOR_DELETE) => {
                 return Err(format!(
-                    "cannot create service {NAME}: it is marked for deletion, and a program (such as services.msc) \
-                     still has it open"
+                    "cannot create service {NAME}: it is marked for deletion, and a program (such \
+                     as services.msc) still has it open"
                 )
                 .into());
             }
             Some(SERVICE_EXISTS) => {
                 return Err(format!(
-                    "service {NAME} is already installed; 'csi-proxy service flags' changes its flags, and \
-                     'sc.exe config {NAME} binPath= ...' its program"
+                    "service {NAME} is already installed; 'csi-proxy service flags' changes its \
+                     flags, and 'sc.exe config {NAME} binPath= ...' its program"
                 )
                 .into());
             }

@@ -46,8 +46,8 @@ pub(in super::super) fn run(flags: Flags) -> Result<(), Box<dyn Error>> {
     let _ = FLAGS.set(flags);
     service_dispatcher::start(NAME, entry).map_err(|error| {
         if code(&error) == Some(FAILED_SERVICE_CONTROLLER_CONNECT) {
-            "only the service control manager can start csi-proxy with -windows-service; to serve in this console, leave the \
-             flag out"
+            "only the service control manager can start csi-proxy with -windows-service; to serve \
+             in this console, leave the flag out"
                 .into()
         } else {
             failed("cannot connect to the service control manager", &error)
