@@ -14,13 +14,14 @@ mod ci;
 mod deploy;
 mod docs;
 mod facts;
+mod fault_injection;
 mod fuzz;
 mod go;
 mod lint;
 mod mutants;
 mod parity;
 mod process;
-mod prove;
+
 mod release;
 mod sensitivity;
 mod setup;

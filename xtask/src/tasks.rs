@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, ci, docs, facts, fuzz, lint, mutants, parity, prove, release, sensitivity, setup,
-    soak, test, verify, windows, wine,
+    Error, bench, ci, docs, facts, fault_injection, fuzz, lint, mutants, parity, release,
+    sensitivity, setup, soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
@@ -27,8 +27,8 @@ pub(crate) enum Task {
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests,
     /// counts of costs
     Ci,
-    /// Run the deep checks: advisories, prove, node plugins, parity, sensitivity, soak, fuzz,
-    /// bench, mutants. Takes hours
+    /// Run the deep checks: advisories, fault injection, node plugins, parity, sensitivity, soak,
+    /// fuzz, bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),
@@ -37,8 +37,8 @@ pub(crate) enum Task {
     Lint,
     /// Make the documentation as a site with mdBook, in target/site/book
     Docs,
-    /// Prove the storage operations: every fault at every call, every race, and long random runs
-    Prove(prove::Options),
+    /// Test the storage operations: every fault at every call, every race, and long random runs
+    FaultInjection(fault_injection::Options),
     /// Apply patches that each break one rule to a copy of this tree: a test must detect each patch
     Sensitivity,
     /// Change single expressions of the storage operations with cargo-mutants: the tests must
@@ -79,7 +79,7 @@ impl Task {
             Self::Release(_) => setup::for_releases(),
             Self::Lint
             | Self::Docs
-            | Self::Prove(_)
+            | Self::FaultInjection(_)
             | Self::Sensitivity
             | Self::Mutants(_)
             | Self::Fuzz(_) => {}
@@ -94,7 +94,7 @@ impl Task {
             Self::Release(options) => release::run(options),
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),
             Self::Docs => Ok(Summary::of_result("docs", docs::run())),
-            Self::Prove(options) => Ok(prove::run(options)),
+            Self::FaultInjection(options) => Ok(fault_injection::run(options)),
             Self::Sensitivity => Ok(sensitivity::run()),
             Self::Mutants(options) => mutants::run(options),
             Self::Facts(options) => facts::task(options),

@@ -2,14 +2,18 @@
 //! and before an issue is called resolved.
 
 use crate::summary::Summary;
-use crate::{Error, bench, checks, fuzz, go, mutants, parity, prove, sensitivity, soak, workspace};
+use crate::{
+    Error, bench, checks, fault_injection, fuzz, go, mutants, parity, sensitivity, soak, workspace,
+};
 
 /// A deep check by its name.
 type Check = (&'static str, fn() -> Result<Summary, Error>);
 
 const ALL: [Check; 10] = [
     ("advisories", checks::advisories),
-    ("prove", || Ok(prove::run(&prove::Options::default()))),
+    ("fault injection", || {
+        Ok(fault_injection::run(&fault_injection::Options::default()))
+    }),
     ("executor model", || Ok(executor_model())),
     ("node plugins", go::disturbed_plugins),
     ("parity", || parity::compare(parity::CALLS, None)),

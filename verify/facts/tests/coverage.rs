@@ -1,10 +1,10 @@
 //! Each outcome that the storage operations meet is covered by a fact.
 //!
-//! The scenarios of simtest run without faults. Each pair of a primitive and its outcome in these
-//! runs must also be in the run of a check, so that it is known to be what Windows does and not
-//! only what the simulated node does. The scenarios run on one thread and without random choices,
-//! so the pairs are the same each time. The tests of storage-ops are not traced: each makes its own
-//! node, without a place for a probe. The simulated node is the same on Windows.
+//! The scenarios of fault-injection run without faults. Each pair of a primitive and its outcome in
+//! these runs must also be in the run of a check, so that it is known to be what Windows does and
+//! not only what the simulated node does. The scenarios run on one thread and without random
+//! choices, so the pairs are the same each time. The tests of storage-ops are not traced: each
+//! makes its own node, without a place for a probe. The simulated node is the same on Windows.
 #![cfg(not(windows))]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use facts::SimulatedNode;
+use fault_injection::scenarios::{self, Scenario};
 use faults::{Call, Outcome, Probed, Record, Trace};
-use simtest::scenarios::{self, Scenario};
 use storage_ops::{Config, Node};
 
 /// Longer than any job can take.

@@ -2,9 +2,9 @@
 //! this tree, in which a test must then fail. `cargo xtask sensitivity` runs this program.
 //!
 //! A patch begins with a sentence that states which rule it breaks. Its lines `Case:` select the
-//! cases of `prove` to run, and its lines `Fails:` name operations that must be among those that
-//! fail. Or its line `Test:` has the arguments of the `cargo test` that must fail, and its line
-//! `Says:` a part of the output. A patch that does not apply is a failure.
+//! cases of `fault-injection` to run, and its lines `Fails:` name operations that must be among
+//! those that fail. Or its line `Test:` has the arguments of the `cargo test` that must fail, and
+//! its line `Says:` a part of the output. A patch that does not apply is a failure.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         failed += 1;
         println!("FAILED {name}: {reason}");
     };
-    match copy.prove(&all_cases) {
+    match copy.inject_faults(&all_cases) {
         Ok(failing) if failing.is_empty() => {}
         Ok(failing) => fail("without a patch", &failing.join(", ")),
         Err(reason) => fail("without a patch", &reason.to_string()),
@@ -60,7 +60,7 @@ fn detect(copy: &TreeCopy, patch: &Patch) -> Result<String, Box<dyn Error>> {
         copy.test(patch)?;
         return Ok(patch.says.clone());
     }
-    let failing = copy.prove(&patch.cases)?;
+    let failing = copy.inject_faults(&patch.cases)?;
     match patch.operations.iter().find(|name| !failing.contains(name)) {
         Some(missing) => {
             Err(format!("{missing} does not fail, only: {}", failing.join(", ")).into())

@@ -11,7 +11,7 @@ pub(crate) struct Patch {
     pub(crate) rule: String,
     pub(crate) cases: Vec<String>,
     pub(crate) operations: Vec<String>,
-    /// The arguments of the `cargo test` that must fail; empty if `prove` must fail.
+    /// The arguments of the `cargo test` that must fail; empty if `fault-injection` must fail.
     pub(crate) test: String,
     /// A part of its output.
     pub(crate) says: String,
@@ -68,8 +68,8 @@ impl Patch {
     }
 }
 
-/// Returns the operations that fail, from the table that `prove` prints: an operation in the first
-/// column, the number of its failures in the last.
+/// Returns the operations that fail, from the table that `fault-injection` prints: an operation in
+/// the first column, the number of its failures in the last.
 pub(crate) fn failing(output: &str) -> Vec<String> {
     let table = output
         .lines()

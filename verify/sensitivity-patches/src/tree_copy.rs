@@ -96,7 +96,7 @@ impl TreeCopy {
     }
 
     /// Builds the simulation tests, runs these cases, and returns the operations that fail.
-    pub(crate) fn prove(&self, cases: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
+    pub(crate) fn inject_faults(&self, cases: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
         let mut build = cargo(&self.root);
         build.args([
             "build",
@@ -104,9 +104,9 @@ impl TreeCopy {
             "--locked",
             "--release",
             "--package",
-            "csi-proxy-simtest",
+            "csi-proxy-fault-injection",
             "--bin",
-            "prove",
+            "fault-injection",
         ]);
         // Building takes longer than running, so optimise a little and not fully.
         build.args([
@@ -117,17 +117,17 @@ impl TreeCopy {
         ]);
         // A patch can leave an item unused. Those warnings are printed only if the build fails.
         output(build.env("CARGO_TARGET_DIR", &self.target))?;
-        let program = format!("prove{}", std::env::consts::EXE_SUFFIX);
-        let mut prove = Command::new(self.target.join("release").join(program));
-        prove
+        let name = format!("fault-injection{}", std::env::consts::EXE_SUFFIX);
+        let mut program = Command::new(self.target.join("release").join(name));
+        program
             .args(["--seeds", "0", "--show", "1"])
             .args(cases.iter().flat_map(|case| ["--case", case]));
-        let Output { status, stdout, .. } = prove.output()?;
+        let Output { status, stdout, .. } = program.output()?;
         let failing = failing(&String::from_utf8_lossy(&stdout));
         match (status.code(), failing.is_empty()) {
             (Some(0), true) | (Some(1), false) => Ok(failing),
             _ => Err(format!(
-                "`prove` ended with {status}, and these operations fail: {failing:?}"
+                "`fault-injection` ended with {status}, and these operations fail: {failing:?}"
             )
             .into()),
         }

@@ -187,8 +187,10 @@ mod tests {
     fn tests_of_shipped_packages_may_use_the_simulator_but_not_verify() {
         assert_eq!(breach_of("crates/storage-ops", "sim/os-sim", true), None);
         assert_eq!(
-            breach_of("crates/storage-ops", "verify/simtest", true).as_deref(),
-            Some("crates/storage-ops: must not depend on verify/simtest, not even for tests")
+            breach_of("crates/storage-ops", "verify/fault-injection", true).as_deref(),
+            Some(
+                "crates/storage-ops: must not depend on verify/fault-injection, not even for tests"
+            )
         );
     }
 
@@ -201,9 +203,12 @@ mod tests {
             None
         );
         assert!(breach_of("sim/csi-proxy-sim", "verify/soak", false).is_some());
-        assert!(breach_of("sim/os-sim", "verify/simtest", true).is_some());
-        assert_eq!(breach_of("verify/simtest", "sim/os-sim", false), None);
-        assert!(breach_of("verify/simtest", "xtask", false).is_some());
+        assert!(breach_of("sim/os-sim", "verify/fault-injection", true).is_some());
+        assert_eq!(
+            breach_of("verify/fault-injection", "sim/os-sim", false),
+            None
+        );
+        assert!(breach_of("verify/fault-injection", "xtask", false).is_some());
         assert!(breach_of("xtask", "crates/os", false).is_some());
     }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask prove`: the simulation tests of `verify/simtest`, in their release build, because
-//! they run several hundred thousand cases.
+//! `cargo xtask fault-injection`: the simulation tests of `verify/fault-injection`, in their
+//! release build, because they run several hundred thousand cases.
 
 use clap::Args;
 
@@ -8,12 +8,12 @@ use crate::workspace;
 
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// Arguments of the program `prove`, such as `--seeds 100` or `--case ...`
+    /// Arguments of the program `fault-injection`, such as `--seeds 100` or `--case ...`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
-/// Runs the program `prove`, which counts as one test.
+/// Runs the program `fault-injection`, which counts as one test.
 pub(crate) fn run(options: &Options) -> Summary {
     let mut cargo = workspace::cargo();
     cargo
@@ -21,11 +21,11 @@ pub(crate) fn run(options: &Options) -> Summary {
             "run",
             "--release",
             "--package",
-            "csi-proxy-simtest",
+            "csi-proxy-fault-injection",
             "--bin",
-            "prove",
+            "fault-injection",
             "--",
         ])
         .args(&options.arguments);
-    Summary::of_check("prove", &mut cargo)
+    Summary::of_check("fault-injection", &mut cargo)
 }

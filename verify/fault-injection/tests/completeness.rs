@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use simtest::scenarios;
+use fault_injection::scenarios;
 
 /// Returns the names of all operations, as the library's sources declare them.
 fn declared() -> BTreeSet<String> {

@@ -12,8 +12,9 @@
 //!   node must end up as after one of the two serial orders.
 //! * [`random_run`] combines all of these, driven by a seed.
 //!
-//! The program `prove` runs every case and prints a table (`cargo xtask prove`); `cargo test` runs
-//! a sample. `docs/reliability.md` lists the promises, and the cases that are not covered.
+//! The program `fault-injection` runs every case and prints a table
+//! (`cargo xtask fault-injection`); `cargo test` runs a sample. `docs/reliability.md` lists the
+//! promises, and the cases that are not covered.
 
 pub mod attack;
 pub mod error_codes;

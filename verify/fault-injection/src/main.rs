@@ -1,17 +1,17 @@
-//! `prove`: runs every case and prints a table of the results.
+//! `fault-injection`: runs every case and prints a table of the results.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use simtest::runner::{
+use fault_injection::runner::{
     CaseFilter, Findings, run_faults, run_in_parallel, run_pairs, run_races, run_random,
 };
-use simtest::scenarios;
+use fault_injection::scenarios;
 
 /// Test csi-proxy's storage operations: every fault at every call, every race, and long random runs
 #[derive(Parser)]
-#[command(name = "prove", version)]
+#[command(name = "fault-injection", version)]
 struct Arguments {
     /// Run only the cases whose names begin with PREFIX; can be repeated
     #[arg(long = "case", value_name = "PREFIX")]

@@ -44,7 +44,7 @@ impl CaseFilter {
 /// A case that violated an invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The case's name, with which `prove --case` runs it again.
+    /// The case's name, with which `fault-injection --case` runs it again.
     pub case: String,
     /// The violations, one sentence each.
     pub violations: Vec<String>,

@@ -1,9 +1,9 @@
-//! A sample of the cases, for each commit. `cargo xtask prove` runs all of them.
+//! A sample of the cases, for each commit. `cargo xtask fault-injection` runs all of them.
 
-use simtest::runner::{
+use fault_injection::runner::{
     CaseFilter, Findings, run_faults, run_in_parallel, run_pairs, run_races, run_random,
 };
-use simtest::scenarios;
+use fault_injection::scenarios;
 
 fn every(nth: usize) -> CaseFilter {
     CaseFilter {
