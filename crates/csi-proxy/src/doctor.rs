@@ -91,12 +91,12 @@ fn examine(
 ) -> Result<ExitCode, Box<dyn Error>> {
     let flags = with_flags_of_service(program, words, flags, system);
     let version = VERSION;
-    let (text, json, is_good) = if flags.parity {
-        let parity = compare(&backend.os, &flags.daemon.node, flags.show_names);
-        let agrees = parity.rows_of(Agreement::Different).next().is_none();
+    let (text, json, is_good) = if flags.compare_provider {
+        let comparison = compare(&backend.os, &flags.daemon.node, flags.show_names);
+        let agrees = comparison.rows_of(Agreement::Different).next().is_none();
         (
-            parity.to_string(),
-            parity.to_json(&backend.name, version).to_string(),
+            comparison.to_string(),
+            comparison.to_json(&backend.name, version).to_string(),
             agrees,
         )
     } else {
@@ -308,7 +308,8 @@ mod tests {
     fn the_help_fits_a_terminal() {
         let text = anstream::adapter::strip_str(&Help(&CSI_PROXY_DOCTOR).to_string()).to_string();
         assert!(
-            text.contains("-parity") && text.lines().all(|line| line.chars().count() <= 80),
+            text.contains("-compare-provider")
+                && text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
     }
@@ -320,8 +321,8 @@ mod tests {
         };
         assert!(matches!(parse("-help"), Ok(Doctor::Help)));
         for line in [
-            "--parity -o json",
-            "-parity -o=json -show-names",
+            "--compare-provider -o json",
+            "-compare-provider -o=json -show-names",
             r"-o text -kubelet-path D:\k",
         ] {
             assert!(matches!(parse(line), Ok(Doctor::Examine(..))), "{line}");

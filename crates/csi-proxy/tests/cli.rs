@@ -37,7 +37,7 @@ fn serving_and_the_service_name_the_program_to_run_instead() {
 
 #[test]
 fn the_examination_of_another_system_is_exit_code_2() {
-    let refused = run(&["doctor", "--parity"]);
+    let refused = run(&["doctor", "--compare-provider"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).starts_with("csi-proxy doctor: this program runs on Windows only"),
@@ -45,7 +45,7 @@ fn the_examination_of_another_system_is_exit_code_2() {
     );
     let help = run(&["doctor", "-help"]);
     assert!(
-        help.status.success() && text(&help.stdout).contains("-parity"),
+        help.status.success() && text(&help.stdout).contains("-compare-provider"),
         "{help:?}"
     );
 }

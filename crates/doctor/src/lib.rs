@@ -17,7 +17,7 @@ mod checks;
 mod finding;
 pub mod fixed_system;
 mod output;
-mod parity;
+mod provider_comparison;
 mod redaction;
 mod system;
 
@@ -28,7 +28,7 @@ use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
 pub use finding::{Finding, Report, State};
-pub use parity::{Agreement, Parity, Row};
+pub use provider_comparison::{Agreement, ProviderComparison, Row};
 pub use system::{Pipe, ServiceRegistration, System, program_of};
 
 use redaction::Names;
@@ -85,8 +85,8 @@ pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Re
 
 /// Reads disks, partitions, volumes and the serial number of the machine natively and through WMI,
 /// and returns both.
-pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> Parity {
-    parity::compare(
+pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> ProviderComparison {
+    provider_comparison::compare(
         &**os,
         &Inspector::new(Arc::clone(os), node),
         node,

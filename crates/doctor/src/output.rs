@@ -13,7 +13,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::checks::counted;
 use crate::finding::{Finding, Report, State};
-use crate::parity::{Agreement, Parity, Row};
+use crate::provider_comparison::{Agreement, ProviderComparison, Row};
 
 /// The width of a small terminal.
 const WIDTH: usize = 80;
@@ -159,7 +159,7 @@ const SECTIONS: [(Agreement, &str); 4] = [
     (Agreement::OneWay, "Read through the provider only"),
 ];
 
-impl fmt::Display for Parity {
+impl fmt::Display for ProviderComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (agreement, heading) in SECTIONS {
             let mut object = "";
@@ -207,7 +207,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
     Ok(())
 }
 
-impl Parity {
+impl ProviderComparison {
     /// Returns the rows as JSON, differences first. docs/windows.md describes it.
     pub fn to_json(&self, node: &str, version: &str) -> Value {
         let rows: Vec<&Row> = SECTIONS

@@ -66,12 +66,12 @@ fn a_problem_is_exit_code_1_and_a_wrong_file_2() {
 
 #[test]
 fn the_comparison_is_parsed_and_shows_serial_numbers_only_if_asked_to() {
-    let hidden = doctor(&["--parity", "-o", "json"]);
+    let hidden = doctor(&["--compare-provider", "-o", "json"]);
     assert_eq!(hidden.status.code(), Some(0), "{hidden:?}");
     let rows = json(&hidden)["rows"].as_array().expect("rows").len();
     assert!(rows > 50, "{rows}");
     assert!(!String::from_utf8_lossy(&hidden.stdout).contains("vol0123456789abcdef0"));
-    let shown = doctor(&["-parity", "-show-names"]);
+    let shown = doctor(&["-compare-provider", "-show-names"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("vol0123456789abcdef0"));
     let help = doctor(&["-help"]);
     assert!(

@@ -12,7 +12,7 @@ pub struct DoctorFlags {
     /// The flags of the daemon.
     pub daemon: Flags,
     /// Compare the two ways to read the node, instead of examining it.
-    pub parity: bool,
+    pub compare_provider: bool,
     /// Print JSON.
     pub json: bool,
     /// Show names and serial numbers.
@@ -32,12 +32,12 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
     title: "Examination",
     flags: &[
         Flag {
-            name: "parity",
+            name: "compare-provider",
             kind: Kind::Switch,
             default: "false",
             help: "Read disks and volumes natively and through Windows' storage provider. List the \
                    differences.",
-            set: |flags, text| switch(text).map(|on| flags.parity = on),
+            set: |flags, text| switch(text).map(|on| flags.compare_provider = on),
         },
         Flag {
             name: "o",

@@ -71,10 +71,10 @@ async fn without_a_daemon_the_pipes_are_not_served() {
 #[tokio::test]
 async fn the_comparison_of_both_ways_ends_with_json() {
     let _turn = turn().await;
-    let (code, json) = doctor(&["--parity", "-o", "json"]);
+    let (code, json) = doctor(&["--compare-provider", "-o", "json"]);
     assert!(matches!(code, Some(0 | 1)), "{code:?}");
-    let parity: Value = serde_json::from_str(&json).expect("JSON");
-    let rows = parity["rows"].as_array().expect("rows");
+    let comparison: Value = serde_json::from_str(&json).expect("JSON");
+    let rows = comparison["rows"].as_array().expect("rows");
     assert!(
         rows.iter()
             .any(|row| row["object"] == "machine" && row["property"] == "serial number"),
@@ -84,6 +84,6 @@ async fn the_comparison_of_both_ways_ends_with_json() {
         rows.iter()
             .filter(|row| row["agreement"] == "different")
             .count(),
-        parity["differences"]
+        comparison["differences"]
     );
 }

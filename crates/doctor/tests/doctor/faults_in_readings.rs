@@ -20,7 +20,10 @@ fn patient() -> Patient {
 }
 
 /// Runs both examinations with `probe` between them and the node.
-fn run(patient: &Patient, probe: impl faults::Probe + 'static) -> (Report, doctor::Parity) {
+fn run(
+    patient: &Patient,
+    probe: impl faults::Probe + 'static,
+) -> (Report, doctor::ProviderComparison) {
     let os: Arc<dyn Os> = Arc::new(Probed::new(patient.sim.process(), probe));
     let report = examine(&os, &patient.system, &patient.settings);
     (report, compare(&os, &patient.settings.node, false))
@@ -59,14 +62,14 @@ fn whatever_call_fails_the_examination_ends_and_says_what_could_not_be_checked()
     ] {
         for number in 0..calls {
             let fault = Arc::new(Fault::at(number, When::Before, FaultAction::Fail(code)));
-            let (report, parity) = run(&patient, Arc::clone(&fault));
+            let (report, comparison) = run(&patient, Arc::clone(&fault));
             let call = fault.last_hit();
             if code == UNKNOWN {
                 let says = |text: String| text.contains("4711");
-                let is_said = says(report.to_string()) || says(parity.to_string());
+                let is_said = says(report.to_string()) || says(comparison.to_string());
                 // A second way to the same result, such as opening a disk with fewer rights.
                 assert!(
-                    is_said || (report == healthy && parity == same),
+                    is_said || (report == healthy && comparison == same),
                     "{call:?}\n{report}"
                 );
             }
@@ -85,19 +88,19 @@ fn whatever_call_fails_the_examination_ends_and_says_what_could_not_be_checked()
 #[test]
 fn if_every_call_fails_everything_is_reported_as_unchecked() {
     let patient = patient();
-    let (report, parity) = run(
+    let (report, comparison) = run(
         &patient,
         Fault::each(|_| true, When::Before, FaultAction::Fail(UNKNOWN)),
     );
     assert!(report.count(State::Unchecked) >= 6, "{report}");
     assert!(
-        parity
+        comparison
             .rows
             .iter()
             .all(|row| row.agreement == doctor::Agreement::Unknown),
-        "{parity}"
+        "{comparison}"
     );
-    assert!(!parity.rows.is_empty());
+    assert!(!comparison.rows.is_empty());
     for number in [0, 20, 60] {
         run(&patient, Fault::at(number, When::After, FaultAction::Die));
     }

@@ -4,6 +4,6 @@ mod faults_in_readings;
 mod findings;
 mod misleading;
 mod output;
-mod parity;
+mod provider_comparison;
 mod servers;
 mod setup;

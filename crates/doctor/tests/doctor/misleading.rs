@@ -64,8 +64,8 @@ fn text_has_no_misleading_character() {
         of("account"),
     ];
     assert_plain(&report, &names.each_ref().map(String::as_str));
-    let parity = doctor::compare(&patient.os(), &patient.settings.node, true).to_string();
-    assert_plain(&parity, &[&of("serial")]);
+    let comparison = doctor::compare(&patient.os(), &patient.settings.node, true).to_string();
+    assert_plain(&comparison, &[&of("serial")]);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn a_name_does_not_read_as_words_of_the_output() {
 fn json_has_no_misleading_character_and_is_parsed_to_the_names() {
     let patient = patient();
     let report = patient.examine().to_json("node\u{202e}", "0.0.0");
-    let parity =
+    let comparison =
         doctor::compare(&patient.os(), &patient.settings.node, true).to_json("node", "0.0.0");
-    for (json, name) in [(report, r"C:\etc\x"), (parity, "serial")] {
+    for (json, name) in [(report, r"C:\etc\x"), (comparison, "serial")] {
         assert!(json.to_string().contains(MISLEADING), "{name}: {json}");
         for text in [json.to_string(), format!("{json:#}")] {
             let text = escaped_json(&text);

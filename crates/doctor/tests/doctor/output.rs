@@ -1,7 +1,7 @@
 //! The output: lines that fit a terminal, and JSON.
 
 use doctor::fixed_system::FixedSystem;
-use doctor::{Parity, Report};
+use doctor::{ProviderComparison, Report};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::setup::Patient;
@@ -54,9 +54,9 @@ fn no_line_of_the_text_is_longer_than_a_terminal() {
         "{report}"
     );
     patient.sim.unplug_disk(1);
-    let parity = plain(&patient.compare().to_string());
-    assert_fits(&parity);
-    assert!(parity.contains("The same\n"), "{parity}");
+    let comparison = plain(&patient.compare().to_string());
+    assert_fits(&comparison);
+    assert!(comparison.contains("The same\n"), "{comparison}");
 }
 
 #[test]
@@ -95,9 +95,11 @@ fn the_json_has_every_finding_and_every_row() {
         );
     }
     assert_eq!(json["problems"], 1);
-    let parity: Parity = patient.compare();
+    let comparison: ProviderComparison = patient.compare();
     assert_eq!(
-        parity.to_json("node", "")["rows"].as_array().map(Vec::len),
-        Some(parity.rows.len())
+        comparison.to_json("node", "")["rows"]
+            .as_array()
+            .map(Vec::len),
+        Some(comparison.rows.len())
     );
 }

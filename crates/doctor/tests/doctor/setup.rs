@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use doctor::fixed_system::FixedSystem;
 pub(crate) use doctor::fixed_system::PROGRAM;
-use doctor::{Finding, Parity, Report, ServiceRegistration, Settings, State, compare, examine};
+use doctor::{
+    Finding, ProviderComparison, Report, ServiceRegistration, Settings, State, compare, examine,
+};
 use faults::{Layer, Layered};
 use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
@@ -169,7 +171,7 @@ impl Patient {
         complaints.remove(0)
     }
 
-    pub(crate) fn compare(&self) -> Parity {
+    pub(crate) fn compare(&self) -> ProviderComparison {
         compare(&self.os(), &self.settings.node, false)
     }
 

@@ -63,12 +63,12 @@ fn reading<S: Serializer>(reading: &Text, serializer: S) -> Result<S::Ok, S::Err
 
 /// All rows, in the order of the objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parity {
+pub struct ProviderComparison {
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-impl Parity {
+impl ProviderComparison {
     /// Returns the rows with this agreement.
     pub fn rows_of(&self, agreement: Agreement) -> impl Iterator<Item = &Row> {
         self.rows
@@ -90,7 +90,7 @@ pub(crate) fn compare(
     inspector: &Inspector,
     config: &Config,
     names: &Names,
-) -> Parity {
+) -> ProviderComparison {
     let query = |namespace, wql: &str| {
         query(os, config, namespace, wql).map_err(|code| format!("the WMI query failed: {code}"))
     };
@@ -126,7 +126,7 @@ pub(crate) fn compare(
         bios,
         Some(Kind::Serial),
     );
-    Parity {
+    ProviderComparison {
         rows: comparison.rows,
     }
 }

@@ -1,18 +1,18 @@
 //! Both ways agree on a healthy node, and each difference is found.
 
-use doctor::{Agreement, Parity, Row};
+use doctor::{Agreement, ProviderComparison, Row};
 use os_sim::Sim;
 
 use crate::setup::Patient;
 
-fn differences(parity: &Parity) -> Vec<&Row> {
-    parity.rows_of(Agreement::Different).collect()
+fn differences(comparison: &ProviderComparison) -> Vec<&Row> {
+    comparison.rows_of(Agreement::Different).collect()
 }
 
 #[test]
 fn both_ways_agree_on_a_healthy_node() {
-    let parity = Patient::healthy().compare();
-    let (same, one_way): (Vec<_>, Vec<_>) = parity
+    let comparison = Patient::healthy().compare();
+    let (same, one_way): (Vec<_>, Vec<_>) = comparison
         .rows
         .iter()
         .partition(|row| row.agreement == Agreement::Same);
@@ -20,17 +20,17 @@ fn both_ways_agree_on_a_healthy_node() {
         one_way
             .iter()
             .all(|row| row.agreement == Agreement::OneWay && row.property == "location"),
-        "{parity}"
+        "{comparison}"
     );
-    assert_eq!((one_way.len(), same.len() > 30), (2, true), "{parity}");
+    assert_eq!((one_way.len(), same.len() > 30), (2, true), "{comparison}");
     assert!(
         one_way
             .iter()
             .all(|row| row.provider.as_ref().is_ok_and(|text| text.contains("LUN"))),
-        "{parity}"
+        "{comparison}"
     );
     let has = |object: &str, property| {
-        parity
+        comparison
             .rows
             .iter()
             .any(|row| row.object.starts_with(object) && row.property == property)
@@ -60,9 +60,9 @@ fn serial_numbers_have_names_and_a_difference_in_blanks_is_said() {
         r#"serial = "disk-serial""#,
         "serial = \"disk-serial\"\nprovider_serial = \"DISK-serial \"",
     );
-    let parity = patient.compare();
-    let [row] = differences(&parity)[..] else {
-        panic!("{parity}")
+    let comparison = patient.compare();
+    let [row] = differences(&comparison)[..] else {
+        panic!("{comparison}")
     };
     assert_eq!(
         (row.object.as_str(), row.property),
@@ -77,8 +77,11 @@ fn serial_numbers_have_names_and_a_difference_in_blanks_is_said() {
     assert_ne!(row.native, row.provider);
     assert_eq!(row.note, "only in case or in blanks at the ends");
     assert!(
-        !parity.to_string().to_lowercase().contains("disk-serial"),
-        "{parity}"
+        !comparison
+            .to_string()
+            .to_lowercase()
+            .contains("disk-serial"),
+        "{comparison}"
     );
     let shown = doctor::compare(&patient.os(), &patient.settings.node, true);
     assert!(
@@ -92,15 +95,15 @@ fn a_disk_that_the_provider_does_not_know_yet_is_a_difference() {
     let patient = Patient::healthy();
     let new = os_sim::DiskDescription::new(1 << 30);
     let number = patient.sim.attach_disk(&new, true).expect("a disk");
-    let parity = patient.compare();
+    let comparison = patient.compare();
     let object = format!("disk {number}");
-    if let [row] = differences(&parity)[..] {
+    if let [row] = differences(&comparison)[..] {
         assert_eq!(
             (row.object.as_str(), row.property, row.provider.as_deref()),
             (object.as_str(), "present", Ok("no"))
         );
     } else {
-        panic!("{parity}");
+        panic!("{comparison}");
     }
 }
 
@@ -108,7 +111,7 @@ fn a_disk_that_the_provider_does_not_know_yet_is_a_difference() {
 fn the_built_in_node_is_compared_without_a_failed_reading_except_for_what_it_describes() {
     let sim = Sim::default_node();
     let os: std::sync::Arc<dyn os::Os> = sim.process();
-    let parity = doctor::compare(&os, &storage_ops::Config::default(), false);
-    let unknown: Vec<_> = parity.rows_of(Agreement::Unknown).collect();
+    let comparison = doctor::compare(&os, &storage_ops::Config::default(), false);
+    let unknown: Vec<_> = comparison.rows_of(Agreement::Unknown).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
