@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::summary::Summary;
 use crate::wine::Prefix;
-use crate::{Error, parity, process, windows, workspace};
+use crate::{Error, differential, process, windows, workspace};
 
 /// The package of the race.
 pub(crate) const PACKAGE: &str = "csi-proxy-bench";
@@ -101,7 +101,7 @@ struct Wine {
 
 /// Builds the programs and starts Wine. The inner error states what is missing.
 fn under_wine() -> Result<Result<Wine, String>, Error> {
-    let Some(go_program) = parity::build_go_program()? else {
+    let Some(go_program) = differential::build_go_program()? else {
         return Ok(Err(
             "the Go program cannot be built: its modules cannot be downloaded".into(),
         ));
@@ -112,11 +112,13 @@ fn under_wine() -> Result<Result<Wine, String>, Error> {
             Err(windows::NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
             Err(windows::NoDaemon::Broken(reason)) => return Err(reason.into()),
         };
-    Ok(parity::prefixes().map(|[go_prefix, own_prefix]| Wine {
-        go_program,
-        own_program,
-        client,
-        go_prefix,
-        own_prefix,
-    }))
+    Ok(
+        differential::prefixes().map(|[go_prefix, own_prefix]| Wine {
+            go_program,
+            own_program,
+            client,
+            go_prefix,
+            own_prefix,
+        }),
+    )
 }

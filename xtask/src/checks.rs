@@ -9,7 +9,7 @@ use std::process::Command;
 use cargo_metadata::Package;
 
 use crate::summary::Summary;
-use crate::{Error, docs, lint, process, setup, windows, workspace};
+use crate::{Error, lint, process, setup, site, windows, workspace};
 
 /// A check by its name.
 pub(crate) type Check = (&'static str, fn(&str) -> Result<Summary, Error>);
@@ -22,7 +22,7 @@ pub(crate) const ALL: [Check; 12] = [
     ("clippy", clippy),
     ("example in Rust", rust_example),
     ("documentation", documentation),
-    ("site", site),
+    ("site", make_site),
     ("clippy for Windows", clippy_for_windows),
     ("shipped programs", shipped_programs),
     ("cargo-deny", dependencies),
@@ -229,9 +229,9 @@ fn unpacked_packages() -> Result<PathBuf, Error> {
 }
 
 /// Makes the documentation as a site.
-fn site(name: &str) -> Result<Summary, Error> {
+fn make_site(name: &str) -> Result<Summary, Error> {
     Ok(match setup::cargo_tool("mdbook") {
-        Ok(mdbook) => Summary::of_result(name, docs::make(&mdbook)),
+        Ok(mdbook) => Summary::of_result(name, site::make(&mdbook)),
         Err(error) => Summary::skipped(name, &error.to_string()),
     })
 }

@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use crate::summary::Summary;
-use crate::{checks, parity, process, test, workspace};
+use crate::{checks, differential, process, test, workspace};
 
-/// How many random calls are compared with the Go program. `cargo xtask parity` makes 20 times as
-/// many.
-const PARITY_CALLS: usize = 1000;
+/// How many random calls are compared with the Go program. `cargo xtask differential` makes 20
+/// times as many.
+const DIFFERENTIAL_CALLS: usize = 1000;
 
 /// Runs all checks, the cheap ones first, then all tests, and the counts. A failure ends none of
 /// them.
@@ -15,7 +15,9 @@ pub(crate) fn run() -> Summary {
     let mut sum = checks::run(&checks::ALL);
     sum += test::run(&[]);
     sum += Summary::of_step("instructions of calls", || Ok(instructions()));
-    sum += Summary::of_step("parity", || parity::compare(PARITY_CALLS, None));
+    sum += Summary::of_step("differential", || {
+        differential::compare(DIFFERENTIAL_CALLS, None)
+    });
     sum
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask sensitivity`: the program of `verify/sensitivity-patches`, which breaks one rule at
+//! `cargo xtask sensitivity`: the program of `verify/sensitivity`, which breaks one rule at
 //! a time.
 
 use crate::summary::Summary;

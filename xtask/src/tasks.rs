@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, ci, docs, facts, fault_injection, fuzz, lint, mutants, parity, release,
-    sensitivity, setup, soak, test, verify, windows, wine,
+    Error, bench, ci, differential, facts, fault_injection, fuzz, lint, mutants, release,
+    sensitivity, setup, site, soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
@@ -27,8 +27,8 @@ pub(crate) enum Task {
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests,
     /// counts of costs
     Ci,
-    /// Run the deep checks: advisories, fault injection, node plugins, parity, sensitivity, soak,
-    /// fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: advisories, fault injection, node plugins, differential, sensitivity,
+    /// soak, fuzz, bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),
@@ -36,7 +36,7 @@ pub(crate) enum Task {
     /// cfg, names in docs
     Lint,
     /// Make the documentation as a site with mdBook, in target/site/book
-    Docs,
+    Site,
     /// Test the storage operations: every fault at every call, every race, and long random runs
     FaultInjection(fault_injection::Options),
     /// Apply patches that each break one rule to a copy of this tree: a test must detect each patch
@@ -49,7 +49,7 @@ pub(crate) enum Task {
     Facts(facts::Options),
     /// Compare the file system RPCs with those of the csi-proxy written in Go, by random calls
     /// under Wine
-    Parity(parity::Options),
+    Differential(differential::Options),
     /// Run every fuzz target in turn with libFuzzer
     Fuzz(fuzz::Options),
     /// Run the server under the load of 64 clients: no call may be lost, and resource usage must
@@ -70,7 +70,7 @@ impl Task {
         match self {
             Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
             Self::Facts(_)
-            | Self::Parity(_)
+            | Self::Differential(_)
             | Self::Soak(_)
             | Self::Bench(_)
             | Self::Windows(_) => {
@@ -78,7 +78,7 @@ impl Task {
             }
             Self::Release(_) => setup::for_releases(),
             Self::Lint
-            | Self::Docs
+            | Self::Site
             | Self::FaultInjection(_)
             | Self::Sensitivity
             | Self::Mutants(_)
@@ -93,12 +93,12 @@ impl Task {
             Self::Verify => Ok(verify::run()),
             Self::Release(options) => release::run(options),
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),
-            Self::Docs => Ok(Summary::of_result("docs", docs::run())),
+            Self::Site => Ok(Summary::of_result("site", site::run())),
             Self::FaultInjection(options) => Ok(fault_injection::run(options)),
             Self::Sensitivity => Ok(sensitivity::run()),
             Self::Mutants(options) => mutants::run(options),
             Self::Facts(options) => facts::task(options),
-            Self::Parity(options) => parity::run(options),
+            Self::Differential(options) => differential::run(options),
             Self::Fuzz(options) => fuzz::run(options),
             Self::Soak(options) => Ok(soak::run(options)),
             Self::Bench(options) => bench::run(options),

@@ -3,7 +3,8 @@
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, checks, fault_injection, fuzz, go, mutants, parity, sensitivity, soak, workspace,
+    Error, bench, checks, differential, fault_injection, fuzz, go, mutants, sensitivity, soak,
+    workspace,
 };
 
 /// A deep check by its name.
@@ -16,7 +17,9 @@ const ALL: [Check; 10] = [
     }),
     ("executor model", || Ok(executor_model())),
     ("node plugins", go::disturbed_plugins),
-    ("parity", || parity::compare(parity::CALLS, None)),
+    ("differential", || {
+        differential::compare(differential::CALLS, None)
+    }),
     ("sensitivity", || Ok(sensitivity::run())),
     ("soak", || Ok(soak::both())),
     ("fuzz", || fuzz::run(&fuzz::Options::default())),

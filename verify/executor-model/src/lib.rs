@@ -6,7 +6,7 @@
 //! stand-in for it. The node is the model's own.
 //!
 //! `tests/model.rs` runs each scenario under many schedules. The patches `model-*.patch` in
-//! `verify/sensitivity-patches` break the executor; `cargo xtask sensitivity` checks that the
+//! `verify/sensitivity` break the executor; `cargo xtask sensitivity` checks that the
 //! scenarios detect them.
 
 mod node;

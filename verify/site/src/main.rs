@@ -1,4 +1,4 @@
-//! Writes the sources of the site to a folder, from which mdBook makes the site. `cargo xtask docs`
+//! Writes the sources of the site to a folder, from which mdBook makes the site. `cargo xtask site`
 //! runs it.
 
 use std::error::Error;

@@ -106,7 +106,7 @@ impl Comparison {
         if failures.is_empty() {
             return ExitCode::SUCCESS;
         }
-        println!("repeat this run with: cargo xtask parity --calls {calls} --seed {seed}");
+        println!("repeat this run with: cargo xtask differential --calls {calls} --seed {seed}");
         ExitCode::FAILURE
     }
 }

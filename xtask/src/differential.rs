@@ -1,5 +1,5 @@
-//! `cargo xtask parity`: builds the programs that verify/parity compares, prepares Wine, and runs
-//! the comparison.
+//! `cargo xtask differential`: builds the programs that verify/differential compares, prepares
+//! Wine, and runs the comparison.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,27 +55,27 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         Err(reason) => return skipped(&reason),
     };
     let mut build = workspace::cargo();
-    process::must_succeed(build.args(["build", "--bin", "parity"]))?;
-    let mut parity = Command::new(workspace::target().join("debug/parity"));
-    parity
+    process::must_succeed(build.args(["build", "--bin", "differential"]))?;
+    let mut differential = Command::new(workspace::target().join("debug/differential"));
+    differential
         .args(["--calls", &calls.to_string()])
         .args(seed.map(|seed| format!("--seed={seed}")));
-    parity
+    differential
         .arg("--wine")
         .arg(own_prefix.loader())
         .arg("--client")
         .arg(client);
-    parity
+    differential
         .arg("--go-prefix")
         .arg(go_prefix.folder())
         .arg("--go-program")
         .arg(reference);
-    parity
+    differential
         .arg("--own-prefix")
         .arg(own_prefix.folder())
         .arg("--own-program")
         .arg(own);
-    Ok(Summary::of_tests(own_prefix.enter(&mut parity)))
+    Ok(Summary::of_tests(own_prefix.enter(&mut differential)))
 }
 
 /// Starts a Wine prefix for the Go program and one for csi-proxy.

@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the documentation as a site, which mdBook makes from the pages that
+//! `cargo xtask site`: the documentation as a site, which mdBook makes from the pages that
 //! verify/site writes.
 
 use std::fs;

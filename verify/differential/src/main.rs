@@ -1,9 +1,9 @@
 //! Compares csi-proxy with the csi-proxy written in Go, by random calls of the file system RPCs.
 //!
-//! `cargo xtask parity` builds the programs, prepares Wine and runs this program. Each program has
-//! a Wine prefix of its own, because their pipes have the same names. Each call goes to both
-//! programs. Then their results and directory trees are compared. A difference must match one of
-//! the [`rules`], which docs/design.md lists under the same keys. After a difference between the
+//! `cargo xtask differential` builds the programs, prepares Wine and runs this program. Each
+//! program has a Wine prefix of its own, because their pipes have the same names. Each call goes to
+//! both programs. Then their results and directory trees are compared. A difference must match one
+//! of the [`rules`], which docs/design.md lists under the same keys. After a difference between the
 //! trees, both programs get a new tree.
 
 use std::error::Error;
@@ -30,7 +30,7 @@ const CALLS_FOR_ALL_RULES: usize = 20_000;
 
 #[derive(Parser)]
 #[command(
-    name = "parity",
+    name = "differential",
     about = "Compares csi-proxy with the csi-proxy written in Go, by random calls under Wine"
 )]
 struct Arguments {
