@@ -103,7 +103,7 @@ pub(crate) fn generate_stubs() -> Result<(), Error> {
     process::must_succeed(stubs.args([
         "run",
         "--package",
-        "csi-proxy-sim-client",
+        "csi-proxy-simtest",
         "--example",
         "go_stubs",
     ]))

@@ -10,7 +10,7 @@ pub mod endpoints;
 pub mod flags;
 mod layer;
 mod reflection;
-pub use csi_proxy_sim_client::control_api;
+pub use csi_proxy_simtest::control_api;
 
 mod serve;
 mod state_file;

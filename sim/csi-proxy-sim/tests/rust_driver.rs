@@ -14,9 +14,9 @@ use csi_proxy_client::DiskNumber;
 // The README of simtest shows what follows, up to the end of the first test.
 use calls::{stage, unstage};
 use csi_proxy_client::{Error, ErrorKind};
-use csi_proxy_sim_client::control_api::Fault;
-use csi_proxy_sim_client::control_api::fault::Action;
-use csi_proxy_sim_client::{Code, Node, rpc_fault};
+use csi_proxy_simtest::control_api::Fault;
+use csi_proxy_simtest::control_api::fault::Action;
+use csi_proxy_simtest::{Code, Node, rpc_fault};
 
 const STAGING: &str = r"C:\var\lib\kubelet\plugins\globalmount";
 const DISK: &str = "[[disk]]\nsize = \"1 GiB\"\nserial = \"vol-1\"\noffline = true\n";

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use csi_proxy_sim_client::control_api::DESCRIPTORS;
+use csi_proxy_simtest::control_api::DESCRIPTORS;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse};

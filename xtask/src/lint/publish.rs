@@ -143,7 +143,7 @@ mod tests {
             [
                 depends("csi-proxy-client", unpublished),
                 depends("csi-proxy-client", unversioned),
-                depends("csi-proxy-sim-client", unversioned)
+                depends("csi-proxy-simtest", unversioned)
             ]
         );
     }

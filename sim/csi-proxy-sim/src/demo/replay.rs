@@ -56,7 +56,7 @@ pub fn replay(
         let location = Location::Directory(sockets.clone());
         let begin = Instant::now();
         let control = loop {
-            if let Some(control) = csi_proxy_sim_client::serving(&location).await {
+            if let Some(control) = csi_proxy_simtest::serving(&location).await {
                 break control;
             }
             if serving.is_finished() {

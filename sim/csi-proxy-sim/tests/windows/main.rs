@@ -8,9 +8,9 @@ use std::fs;
 
 use api::disk::v1::disk_client::DiskClient;
 use api::disk::v1::{GetDiskStatsRequest, ListDiskIDsRequest, RescanRequest};
-use csi_proxy_sim_client::control_api::fault::Action;
-use csi_proxy_sim_client::control_api::{Fault, InjectFaultRequest, RpcStatus, SimulationClient};
-use csi_proxy_sim_client::rpc_fault;
+use csi_proxy_simtest::control_api::fault::Action;
+use csi_proxy_simtest::control_api::{Fault, InjectFaultRequest, RpcStatus, SimulationClient};
+use csi_proxy_simtest::rpc_fault;
 use daemon::{Daemon, Scratch, connect, spawn, turn};
 use tonic::Code;
 use tonic::transport::Endpoint;
