@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::control_api::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
-use authority_filter::AuthorityFilter;
 use faults::Trace;
+use header_filter::HeaderFilter;
 use os_sim::Sim;
 use server::{BoxedService, ResponseStream};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -132,7 +132,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut connection = h2::server::Builder::new()
-        .handshake(AuthorityFilter::new(stream, HEADER_TIMEOUT))
+        .handshake(HeaderFilter::new(stream, HEADER_TIMEOUT))
         .await?;
     while let Some(accepted) = connection.accept().await {
         let (request, response) = accepted?;

@@ -9,8 +9,8 @@
 //! buffer together with its callers, for example how they enlarge the buffer, and no parser has to
 //! be public.
 
-mod authority;
 mod devices;
+mod header_filter;
 mod input;
 mod rpcs;
 mod texts;
@@ -27,14 +27,6 @@ pub struct Target {
 
 /// All fuzz targets.
 pub static TARGETS: [Target; 16] = [
-    Target {
-        name: "authority",
-        run: authority::any_split,
-    },
-    Target {
-        name: "authority_h2",
-        run: authority::in_front_of_h2,
-    },
     Target {
         name: "device_descriptors",
         run: devices::device_descriptor,
@@ -54,6 +46,14 @@ pub static TARGETS: [Target; 16] = [
     Target {
         name: "flags",
         run: texts::flags,
+    },
+    Target {
+        name: "header_filter",
+        run: header_filter::any_split,
+    },
+    Target {
+        name: "header_filter_h2",
+        run: header_filter::in_front_of_h2,
     },
     Target {
         name: "host_paths",

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use transport::address::Location;
 use transport::memory::{self, Dialer};
 
-use crate::authority::runtime;
+use crate::header_filter::runtime;
 use crate::input::Input;
 
 const MAX_CALLS: usize = 16;

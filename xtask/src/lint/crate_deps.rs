@@ -36,20 +36,20 @@ const FOLDERS: [(&str, &[&str]); 4] = [
 /// program are not listed: they choose among all libraries.
 const LIBRARIES: [(&str, &[&str]); 14] = [
     ("crates/api", &[]),
-    ("crates/authority-filter", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
     (
         "crates/doctor",
         &["crates/os", "crates/storage-ops", "crates/terminal-text"],
     ),
     ("crates/dynamic-client", &["crates/api"]),
+    ("crates/header-filter", &[]),
     ("crates/os", &[]),
     ("crates/os-win32", &["crates/os"]),
     (
         "crates/server",
         &[
             "crates/api",
-            "crates/authority-filter",
+            "crates/header-filter",
             "crates/storage-ops",
             "crates/transport",
         ],

@@ -22,7 +22,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use authority_filter::AuthorityFilter;
+use header_filter::HeaderFilter;
 use storage_ops::ClientId;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
@@ -301,7 +301,7 @@ impl Connection {
     /// Until then a connection costs no HTTP/2 state.
     pub(crate) async fn preface<S: AsyncRead + Unpin>(
         &mut self,
-        stream: &mut AuthorityFilter<S>,
+        stream: &mut HeaderFilter<S>,
     ) -> io::Result<()> {
         let limit = self.connections().lock().limits.silence;
         tokio::select! {

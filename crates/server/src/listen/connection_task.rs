@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use authority_filter::AuthorityFilter;
 use h2::{Ping, PingPong};
+use header_filter::HeaderFilter;
 use storage_ops::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ use crate::server_state::ServerState;
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of the table of headers that a client sends repeatedly. The authority filter keeps that
+/// The size of the table of headers that a client sends repeatedly. The header filter keeps that
 /// table.
 ///
 /// Each call adds an entry with its deadline, which no later call uses. A large table would
@@ -60,7 +60,7 @@ impl ConnectionTask {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let id = self.connection.id();
-        let mut stream = AuthorityFilter::new(stream, self.state.limits.request_timeout);
+        let mut stream = HeaderFilter::new(stream, self.state.limits.request_timeout);
         if let Err(reason) = self.connection.preface(&mut stream).await {
             tracing::debug!(
                 connection = id.0, %reason,

@@ -6,7 +6,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
-use authority_filter::AuthorityFilter;
+use header_filter::HeaderFilter;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, client, server};
@@ -111,7 +111,7 @@ where
         let (layer, sender, cut) = (Arc::clone(&layer), sender.clone(), Arc::clone(&cut));
         async move { Ok::<_, Infallible>(layer.answer(request, sender, &cut).await) }
     });
-    let client = TokioIo::new(AuthorityFilter::new(client, HEADER_TIMEOUT));
+    let client = TokioIo::new(HeaderFilter::new(client, HEADER_TIMEOUT));
     let mut served = pin!(
         server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(client, service)
     );

@@ -19,11 +19,11 @@ fn at_most(open: usize) -> Connections {
     })
 }
 
-fn connect(connections: &Connections) -> (DuplexStream, AuthorityFilter<DuplexStream>, Connection) {
+fn connect(connections: &Connections) -> (DuplexStream, HeaderFilter<DuplexStream>, Connection) {
     let (client, server) = duplex(1024);
     (
         client,
-        AuthorityFilter::new(server, SILENCE),
+        HeaderFilter::new(server, SILENCE),
         connections.admit(),
     )
 }

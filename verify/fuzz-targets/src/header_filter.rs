@@ -1,9 +1,9 @@
-//! The targets for the `:authority` filter: alone, and in front of the HTTP/2 server.
+//! The targets for the header filter: alone, and in front of the HTTP/2 server.
 
 use std::time::Duration;
 
-use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
 use bytes::Bytes;
+use header_filter::{FrameFilter, HeaderFilter, ProtocolError};
 use httlib_hpack::Encoder;
 use http::{HeaderMap, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -91,7 +91,7 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let serving = async {
         // The client is dropped after the server, which may still have frames to send.
         let (received, _client) = tokio::join!(
-            serve(AuthorityFilter::new(server, HANG_TIMEOUT)),
+            serve(HeaderFilter::new(server, HANG_TIMEOUT)),
             send_and_receive(client, sent, expected.len())
         );
         assert_eq!(
@@ -161,7 +161,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
 }
 
 /// Answers all calls of a connection, and returns their deadlines.
-async fn serve(stream: AuthorityFilter<DuplexStream>) -> Vec<String> {
+async fn serve(stream: HeaderFilter<DuplexStream>) -> Vec<String> {
     let mut connection = h2::server::handshake(stream)
         .await
         .expect("a client that speaks HTTP/2");

@@ -15,7 +15,7 @@ use crate::frames::MAX_KEPT;
 /// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the
 /// client pass unchanged.
 #[derive(Debug)]
-pub struct AuthorityFilter<S> {
+pub struct HeaderFilter<S> {
     stream: S,
     filter: FrameFilter,
     /// Filtered bytes that the server has yet to read.
@@ -30,7 +30,7 @@ pub struct AuthorityFilter<S> {
     deadline: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
-impl<S> AuthorityFilter<S> {
+impl<S> HeaderFilter<S> {
     /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client
     /// sends bytes.
     ///
@@ -49,7 +49,7 @@ impl<S> AuthorityFilter<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
+impl<S: AsyncRead + Unpin> HeaderFilter<S> {
     /// Waits until the client has sent its HTTP/2 preface. The server still reads the preface
     /// afterwards.
     ///
@@ -112,7 +112,7 @@ impl<S: AsyncRead + Unpin> AuthorityFilter<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HeaderFilter<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -146,7 +146,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeaderFilter<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -7,7 +7,7 @@
 //! [hyperium/h2#487]). A patched copy of h2 would have to follow each of its security releases, and
 //! its maintainers regard such a value as invalid.
 //!
-//! [`AuthorityFilter`] wraps the connection. It decodes each header block and writes it again,
+//! [`HeaderFilter`] wraps the connection. It decodes each header block and writes it again,
 //! without references to the header table, without padding, and without the fields that the server
 //! does not read: `:authority`, `content-type`, `te` and `user-agent` (`hpack.rs` has the reasons).
 //! All other frames pass unchanged. The filter holds a header block until the block is complete,
@@ -30,7 +30,7 @@ mod stream;
 use std::{error, fmt, io};
 
 pub use frames::FrameFilter;
-pub use stream::AuthorityFilter;
+pub use stream::HeaderFilter;
 
 /// The client violated HTTP/2, or a rule of it that the filter depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

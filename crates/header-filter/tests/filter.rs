@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use authority_filter::{AuthorityFilter, FrameFilter, ProtocolError};
+use header_filter::{FrameFilter, HeaderFilter, ProtocolError};
 use httlib_hpack::Encoder;
 use proptest::collection::vec;
 use proptest::option;
@@ -456,7 +456,7 @@ proptest! {
         prop_assume!(largest_block(&sent) <= MAX_BLOCK);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let read = runtime.block_on(async {
-            let mut stream = AuthorityFilter::new(&sent[..], Duration::from_mins(1));
+            let mut stream = HeaderFilter::new(&sent[..], Duration::from_mins(1));
             let mut result = Vec::new();
             for piece in pieces.iter().cycle() {
                 let mut octets = vec![0; *piece];
@@ -603,7 +603,7 @@ fn framing_violations_are_errors() {
 async fn a_header_block_that_stays_incomplete_is_an_error_after_its_time() {
     const TIME: Duration = Duration::from_secs(10);
     let (mut client, server) = duplex(1024);
-    let mut stream = AuthorityFilter::new(server, TIME);
+    let mut stream = HeaderFilter::new(server, TIME);
     let block = frame(HEADERS, END_HEADERS, 1, &[0x82]);
     let (first, second) = block.split_at(9);
     let mut sent = [PREFACE, first].concat();
@@ -630,7 +630,7 @@ async fn blocks_that_become_longer_are_filtered_when_the_server_has_read_those_b
     let added = [&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; PATH]].concat();
     let first = [PREFACE, &frame(HEADERS, END_HEADERS, 1, &added)].concat();
     let sent = [first, frame(HEADERS, END_HEADERS, 3, &[0xbe]).repeat(1000)].concat();
-    let mut stream = AuthorityFilter::new(&sent[..], Duration::from_mins(1));
+    let mut stream = HeaderFilter::new(&sent[..], Duration::from_mins(1));
     let mut read = Vec::new();
     stream.read_to_end(&mut read).await.unwrap();
     assert!(read.len() > 1000 * PATH);
