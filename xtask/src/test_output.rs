@@ -4,6 +4,9 @@
 //! `go test -v` (`--- PASS: TestA`), and the last line of this project's own programs
 //! (`3 passed, 0 failed, 1 skipped`). In each form, a test that cannot run on this machine prints
 //! `skipped: <test>: <why>`. A program that ends without a result has failed.
+//!
+//! In Rust tests, the line is printed by the test itself, for example by `skipped` in
+//! `crates/os-win32/tests/win32/skip.rs`.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ pub struct Flag<T = Flags> {
     /// Its name, without dashes.
     pub name: &'static str,
     /// The kind of value it takes.
-    pub kind: Kind,
+    pub kind: FlagKind,
     /// Its value if it is not given, as a user would write it; empty for none.
     pub default: &'static str,
     /// What it does, for the help.
@@ -49,7 +49,7 @@ pub fn flags_of<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = &'st
 
 /// The kind of value that a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FlagKind {
     /// True or false; a value may follow `=`, but not a blank.
     Switch,
     /// One value, called this in the help.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::command::CommandError;
 use crate::flags::table::switch;
-use crate::flags::{Flag, Flags, Kind, Section};
+use crate::flags::{Flag, FlagKind, Flags, Section};
 use crate::platform;
 
 /// The exit code of a command that failed.
@@ -56,14 +56,14 @@ pub static CSI_PROXY: Program<Flags> = Program {
         flags: &[
             Flag {
                 name: "windows-service",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Run as the Windows service csiproxy instead of in the console.",
                 set: |flags, text| switch(text).map(|on| flags.windows_service = on),
             },
             Flag {
                 name: REQUIRE_SAFE_FOLDERS,
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "For 'service install': fail, instead of warning, if ordinary users may \
                        replace the program or its log.",

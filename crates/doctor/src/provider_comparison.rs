@@ -12,7 +12,7 @@ use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
 use crate::checks::{enclosed, quoted};
 use crate::query;
-use crate::redaction::{Kind, Names};
+use crate::redaction::{NameKind, Names};
 
 /// How much the free space of a volume may change between the two readings.
 const FREE_TOLERANCE: u64 = 64 << 20;
@@ -124,7 +124,7 @@ pub(crate) fn compare(
         "serial number",
         firmware,
         bios,
-        Some(Kind::Serial),
+        Some(NameKind::Serial),
     );
     ProviderComparison {
         rows: comparison.rows,
@@ -146,7 +146,7 @@ impl Comparison<'_> {
         property: &'static str,
         native: Text,
         provider: Text,
-        kind: Option<Kind>,
+        kind: Option<NameKind>,
     ) {
         self.add_if(
             object,
@@ -164,7 +164,7 @@ impl Comparison<'_> {
         property: &'static str,
         native: Text,
         provider: Text,
-        kind: Option<Kind>,
+        kind: Option<NameKind>,
         is_same: impl FnOnce(&str, &str) -> bool,
     ) {
         let (agreement, note) = match (&native, &provider) {
@@ -322,7 +322,7 @@ impl Comparison<'_> {
             "serial number",
             serial,
             text("SerialNumber"),
-            Some(Kind::Serial),
+            Some(NameKind::Serial),
         );
         let page83 = device.page83.clone().map_err(|error| text_of(&error));
         let location = text("Location").map(|text| {
@@ -345,7 +345,7 @@ impl Comparison<'_> {
             "page 83",
             page83,
             text("UniqueId"),
-            Some(Kind::Serial),
+            Some(NameKind::Serial),
             is_same_identifier,
         );
     }

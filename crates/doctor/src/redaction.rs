@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// A kind of value that is not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum NameKind {
     /// A serial number or another identifier of a device.
     Serial,
     /// A share of a server.
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     Account,
 }
 
-impl Kind {
+impl NameKind {
     fn name(self) -> &'static str {
         match self {
             Self::Serial => "serial",
@@ -31,7 +31,7 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Names {
     shown: bool,
-    given: RefCell<BTreeMap<Kind, Vec<String>>>,
+    given: RefCell<BTreeMap<NameKind, Vec<String>>>,
 }
 
 impl Names {
@@ -44,7 +44,7 @@ impl Names {
     }
 
     /// Returns the name of a value: the same one each time. An empty value has no name.
-    pub(crate) fn of(&self, kind: Kind, value: &str) -> String {
+    pub(crate) fn of(&self, kind: NameKind, value: &str) -> String {
         if self.shown || value.trim().is_empty() {
             return value.to_owned();
         }
@@ -68,17 +68,17 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Names};
+    use super::{NameKind, Names};
 
     #[test]
     fn a_value_has_the_same_name_each_time_and_no_other_value_has_it() {
         let names = Names::new(false);
-        let of = |text| names.of(Kind::Serial, text);
+        let of = |text| names.of(NameKind::Serial, text);
         assert_eq!(
             [of("abc"), of("ABC"), of("abc"), of(" ")],
             ["serial-1", "serial-2", "serial-1", " "]
         );
-        assert_eq!(names.of(Kind::Share, "abc"), "share-1");
-        assert_eq!(Names::new(true).of(Kind::Serial, "abc"), "abc");
+        assert_eq!(names.of(NameKind::Share, "abc"), "share-1");
+        assert_eq!(Names::new(true).of(NameKind::Serial, "abc"), "abc");
     }
 }

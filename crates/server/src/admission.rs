@@ -3,5 +3,5 @@
 
 pub(crate) mod connections;
 pub(crate) mod limits;
-pub(crate) mod request_body;
+pub(crate) mod message_memory;
 pub(crate) mod response_body;

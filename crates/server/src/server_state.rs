@@ -16,7 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
-use crate::admission::request_body::RequestBodies;
+use crate::admission::message_memory::MessageMemory;
 use crate::drain::readiness::Readiness;
 use crate::server_state::failures::LastFailures;
 
@@ -25,7 +25,7 @@ pub(crate) struct ServerState {
     pub(crate) limits: Limits,
     pub(crate) executor: Arc<Executor>,
     pub(crate) connections: Connections,
-    pub(crate) request_bodies: Arc<RequestBodies>,
+    pub(crate) message_memory: Arc<MessageMemory>,
     /// The calls in progress: their headers have arrived, and their status is not decided yet.
     pub(crate) open_calls: TaskTracker,
     pub(crate) readiness: Readiness,
@@ -46,7 +46,7 @@ impl ServerState {
             limits,
             executor,
             connections: Connections::new(limits),
-            request_bodies: Arc::new(RequestBodies::new(&limits)),
+            message_memory: Arc::new(MessageMemory::new(&limits)),
             open_calls: TaskTracker::new(),
             readiness: Readiness::default(),
             end_of_drain: CancellationToken::new(),

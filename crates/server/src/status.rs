@@ -5,6 +5,10 @@
 //! secret or the name of a user; `object`, `key` and `message` contain text that came from clients:
 //! escape it before showing it on a terminal.
 //!
+//! The texts are worded elsewhere: `state` in `storage_ops::RequestState` (`executor/activity.rs`),
+//! `key` in `storage_ops::LockKey` (`scheduling/locks.rs`), `object` in the `describe` of each
+//! operation.
+//!
 //! ```json
 //! {
 //!   "calls": [{"call": 17, "rpc": "/v1.Volume/FormatVolume", "object": "format volume \\\\?\\Volume{...}\\",
@@ -195,7 +199,7 @@ impl RunningCall {
             rpc: call.map_or(operation, |call| call.label),
             object: description,
             seconds: seconds(call.map_or(Duration::ZERO, |call| now.saturating_sub(call.began))),
-            connection: call.map(|call| call.client.0),
+            connection: call.map(|call| call.connection.0),
             has_caller,
             state: state.to_string(),
         }
@@ -208,7 +212,7 @@ impl RunningCall {
             rpc: call.label,
             object,
             seconds: seconds(now.saturating_sub(call.began)),
-            connection: Some(call.client.0),
+            connection: Some(call.connection.0),
             has_caller: true,
             state: "waiting for a slot of -max-calls".to_owned(),
         }

@@ -11,7 +11,7 @@ use os::OsError;
 /// What the caller can conclude from an error. The number of each kind is that of its gRPC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request is not valid and never succeeds unchanged.
     InvalidArgument = 3,
     /// An object that the request names does not exist.
@@ -37,7 +37,7 @@ pub enum Kind {
     Internal = 13,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Returns the number of the gRPC code with which a driver reports the error.
     ///
     /// Kubelet assumes that an operation may still be running after Cancelled, DeadlineExceeded,
@@ -52,7 +52,7 @@ impl Kind {
 /// It does not name the operation; [`Error`] does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationError {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ErrorKind,
     pub(crate) reason: String,
     pub(crate) code: Option<OsError>,
 }
@@ -62,7 +62,7 @@ pub type OperationResult<T> = std::result::Result<T, OperationError>;
 
 impl OperationError {
     /// Creates an error without a Windows code.
-    pub fn new(kind: Kind, reason: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
         Self {
             kind,
             reason: reason.into(),
@@ -79,7 +79,7 @@ impl OperationError {
 
     pub(crate) fn cancelled() -> Self {
         Self::new(
-            Kind::Cancelled,
+            ErrorKind::Cancelled,
             "the caller cancelled before anything was changed",
         )
     }
@@ -89,9 +89,9 @@ impl OperationError {
         Error::new(operation, String::new(), self)
     }
 
-    /// Creates an error of [`Kind::InvalidArgument`].
+    /// Creates an error of [`ErrorKind::InvalidArgument`].
     pub fn invalid(reason: impl Into<String>) -> Self {
-        Self::new(Kind::InvalidArgument, reason)
+        Self::new(ErrorKind::InvalidArgument, reason)
     }
 
     /// Returns the code that Windows returned, if Windows returned the error.
@@ -100,28 +100,28 @@ impl OperationError {
     }
 
     pub(crate) fn not_found(reason: impl Into<String>) -> Self {
-        Self::new(Kind::NotFound, reason)
+        Self::new(ErrorKind::NotFound, reason)
     }
 
     pub(crate) fn precondition(reason: impl Into<String>) -> Self {
-        Self::new(Kind::FailedPrecondition, reason)
+        Self::new(ErrorKind::FailedPrecondition, reason)
     }
 
     /// Creates the error of an operation on `object` that the administrator's list in `flag` does
     /// not allow.
     pub(crate) fn not_listed(flag: &str, object: impl fmt::Display) -> Self {
         Self::new(
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             format!("csi-proxy's flag {flag} does not list {object}"),
         )
     }
 
-    pub(crate) fn with_kind(self, kind: Kind) -> Self {
+    pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
         Self { kind, ..self }
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
-        self.kind == Kind::NotFound
+        self.kind == ErrorKind::NotFound
     }
 }
 
@@ -154,7 +154,7 @@ impl Error {
     }
 
     /// Returns the kind of the error.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.cause.kind
     }
 

@@ -1,22 +1,22 @@
 //! The meaning of Windows error codes: one table for all operations.
 //!
-//! Each row of [`TABLE`] has a code, the [`Kind`] that is reported unless an operation chooses a
-//! more specific one, and the [`ErrorClass`]es it belongs to. Similar classes differ on purpose;
-//! the documentation of a class gives the reason. A code that is in no row is [`Kind::Internal`]
-//! and in no class.
+//! Each row of [`TABLE`] has a code, the [`ErrorKind`] that is reported unless an operation chooses
+//! a more specific one, and the [`ErrorClass`]es it belongs to. Similar classes differ on purpose;
+//! the documentation of a class gives the reason. A code that is in no row is
+//! [`ErrorKind::Internal`] and in no class.
 
 use std::fmt;
 
 use os::OsError;
 
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 
 use ErrorClass::{
     BufferTooSmall, CredentialsRefused, DeviceRemoved, DirectoryMissing, EntryDeleted,
     MediumFailed, NotInstalled, NotStarted, OutcomeUnknown, ServerUnreachable, TargetInvalid,
     TargetMissing, Unreadable, Unsupported, UnsupportedOrInvalid, VolumeChanging,
 };
-use Kind::{
+use ErrorKind::{
     AlreadyExists, Busy, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied,
 };
 
@@ -94,11 +94,11 @@ impl ErrorClass {
 /// A code and its meaning.
 struct Row {
     code: OsError,
-    kind: Kind,
+    kind: ErrorKind,
     classes: &'static [ErrorClass],
 }
 
-const fn row(code: OsError, kind: Kind, classes: &'static [ErrorClass]) -> Row {
+const fn row(code: OsError, kind: ErrorKind, classes: &'static [ErrorClass]) -> Row {
     Row {
         code,
         kind,
@@ -330,7 +330,7 @@ fn find(code: OsError) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.code == code)
 }
 
-fn kind(code: OsError) -> Kind {
+fn kind(code: OsError) -> ErrorKind {
     find(code).map_or(Internal, |row| row.kind)
 }
 
@@ -365,7 +365,7 @@ mod tests {
     use os::OsError;
 
     use super::{ErrorClass, TABLE, kind};
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_class_does_not_contain_the_codes_that_its_documentation_excludes() {
@@ -387,7 +387,7 @@ mod tests {
     fn no_code_is_in_two_rows_and_an_unknown_code_is_internal() {
         let codes: BTreeSet<u32> = TABLE.iter().map(|row| row.code.0).collect();
         assert_eq!(codes.len(), TABLE.len());
-        assert_eq!(kind(OsError(4711)), Kind::Internal);
+        assert_eq!(kind(OsError(4711)), ErrorKind::Internal);
         assert!(!ErrorClass::DeviceRemoved.contains(OsError(4711)));
     }
 }

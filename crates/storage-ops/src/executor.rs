@@ -26,7 +26,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
-use crate::error::{Error, Kind, OperationError, OperationResult};
+use crate::error::{Error, ErrorKind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
 use crate::executor::progress::{
@@ -37,7 +37,7 @@ use crate::node::run::Run;
 use crate::scheduling::context::Commit;
 use crate::scheduling::locks::{Guard, Owner};
 use crate::scheduling::pool_kind::PoolSet;
-use crate::scheduling::quotas::{ClientId, Holder};
+use crate::scheduling::quotas::{ConnectionId, Holder};
 use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
 use crate::scheduling::{LockKey, OperationContext, PoolKind, Rerun, RunResult, Stop, caught};
 use crate::sync::{Arc, Mutex, lock};
@@ -67,26 +67,27 @@ pub struct Executor {
 /// A change in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
     work: Arc<Tracked<O>>,
-    /// The number of the first request, and the client that made it.
+    /// The number of the first request, and the connection that made it.
     request: u64,
-    client: Option<ClientId>,
+    connection: Option<ConnectionId>,
     /// The number of the call of that request.
     call: Option<u64>,
-    phase: Mutex<Phase>,
+    phase: Mutex<JobPhase>,
     result: watch::Sender<Option<JobResult<O>>>,
 }
 
 /// How an operation runs.
 #[derive(Clone)]
-enum Mode<O: Operation> {
+enum Execution<O: Operation> {
     /// As a read for one caller. Nothing cancels a read after it has a thread.
     Read { _entry: Arc<Entry> },
     /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
 }
 
+/// How far a job is, which decides whether callers may join it and whether it can be cancelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum JobPhase {
     /// Waiting for locks or its first thread.
     Queued,
     /// Before the first change, after its first thread.
@@ -97,7 +98,7 @@ enum Phase {
     Cancelled,
 }
 
-impl<O: Operation> Mode<O> {
+impl<O: Operation> Execution<O> {
     fn job(&self) -> Option<&Arc<Job<O>>> {
         match self {
             Self::Read { .. } => None,
@@ -117,16 +118,16 @@ impl<O: Operation> Job<O> {
 
     /// Cancels the job if every caller has cancelled and no change has begun, and moves it to
     /// `next` otherwise. Returns whether the job goes on. No caller can join in between.
-    fn advance(&self, next: Option<Phase>) -> bool {
+    fn advance(&self, next: Option<JobPhase>) -> bool {
         let mut phase = lock(&self.phase);
-        if *phase != Phase::Changing {
+        if *phase != JobPhase::Changing {
             if self.result.receiver_count() == 0 {
-                *phase = Phase::Cancelled;
-            } else if *phase != Phase::Cancelled {
+                *phase = JobPhase::Cancelled;
+            } else if *phase != JobPhase::Cancelled {
                 *phase = next.unwrap_or(*phase);
             }
         }
-        *phase != Phase::Cancelled
+        *phase != JobPhase::Cancelled
     }
 
     /// Adds a caller, if the phase allows it.
@@ -134,8 +135,8 @@ impl<O: Operation> Job<O> {
         let phase = lock(&self.phase);
         let open = match O::COALESCE {
             Coalesce::Never => false,
-            Coalesce::Queued => *phase == Phase::Queued,
-            Coalesce::InFlight => *phase != Phase::Cancelled,
+            Coalesce::Queued => *phase == JobPhase::Queued,
+            Coalesce::InFlight => *phase != JobPhase::Cancelled,
         };
         open.then(|| self.result.subscribe())
     }
@@ -156,7 +157,7 @@ impl<O: Operation> Job<O> {
             if !self.advance(None) {
                 return;
             }
-            if *lock(&self.phase) == Phase::Changing {
+            if *lock(&self.phase) == JobPhase::Changing {
                 return std::future::pending().await;
             }
         }
@@ -196,12 +197,12 @@ impl Executor {
         &self.node
     }
 
-    /// Runs `operation` as [`Self::run_for`] does, without a client.
+    /// Runs `operation` as [`Self::run_for`] does, without a connection.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
         self.run_for(Requester::default(), operation).await
     }
 
-    /// Runs `operation`, or joins an equal one that is in progress. The quota of the client of
+    /// Runs `operation`, or joins an equal one that is in progress. The quota of the connection of
     /// `requester` limits its threads.
     pub async fn run_for<O: Operation>(
         self: &Arc<Self>,
@@ -217,7 +218,7 @@ impl Executor {
             let number = self
                 .requests
                 .add(requester.call, None, Arc::clone(&work) as _);
-            let mode = Mode::Read {
+            let execution = Execution::Read {
                 _entry: Arc::new(self.entry(number)),
             };
             let _waiting = Waiting {
@@ -225,7 +226,7 @@ impl Executor {
                 number,
             };
             let result = self
-                .run_in_pools(&work, requester, &mode, &self.no_locks)
+                .run_in_pools(&work, requester, &execution, &self.no_locks)
                 .await;
             let result =
                 caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
@@ -248,7 +249,7 @@ impl Executor {
             .and_then(|result| result.clone());
         result.unwrap_or_else(|| {
             let error = OperationError::new(
-                Kind::Internal,
+                ErrorKind::Internal,
                 "the operation ended without a result, because the daemon is shutting down",
             );
             Err(Error::new(O::NAME, format!("run {}", O::NAME), error))
@@ -283,7 +284,9 @@ impl Executor {
     fn join_or_begin<O: Operation>(
         self: &Arc<Self>,
         work: Arc<Tracked<O>>,
-        Requester { client, call, .. }: Requester,
+        Requester {
+            connection, call, ..
+        }: Requester,
     ) -> (ResultReceiver<O>, u64, Option<RegisteredJob<O>>) {
         let key = key_of(&work.operation);
         let mut jobs = lock(&self.jobs);
@@ -305,9 +308,9 @@ impl Executor {
         let job = Arc::new(Job {
             work,
             request,
-            client,
+            connection,
             call,
-            phase: Mutex::new(Phase::Queued),
+            phase: Mutex::new(JobPhase::Queued),
             result,
         });
         self.running.send_modify(|running| *running += 1);
@@ -347,11 +350,16 @@ impl Executor {
         let keys = self.lock_keys(job).await?;
         let guard = Arc::new(self.lock(job, keys).await?);
         let requester = Requester {
-            client: job.client,
+            connection: job.connection,
             ..Requester::default()
         };
         let result = self
-            .run_in_pools(&job.work, requester, &Mode::Change(Arc::clone(job)), &guard)
+            .run_in_pools(
+                &job.work,
+                requester,
+                &Execution::Change(Arc::clone(job)),
+                &guard,
+            )
             .await;
         if !matches!(result, Err(Stop::Rerun(_))) {
             *held = Some(guard);
@@ -371,7 +379,7 @@ impl Executor {
         {
             return Ok(guard);
         }
-        let clock = self.node.host.clock();
+        let clock = self.node.windows.clock();
         let began = clock.now();
         let guard = job.while_wanted(locks).await;
         let mut waits = lock(&self.lock_waits);
@@ -387,7 +395,7 @@ impl Executor {
         }
         let holder = Holder {
             resource: job.work.operation.resource(),
-            client: job.client,
+            connection: job.connection,
             is_exempt: false,
         };
         job.work.enters(Stage::WaitingForThread {
@@ -406,7 +414,7 @@ impl Executor {
         &self,
         work: &Arc<Tracked<O>>,
         requester: Requester,
-        mode: &Mode<O>,
+        execution: &Execution<O>,
         guard: &Arc<Guard>,
     ) -> RunResult<O::Output> {
         let operation = &work.operation;
@@ -414,10 +422,10 @@ impl Executor {
             (O::POOL, PoolSet::default(), operation.resource());
         loop {
             pools = pools.with(pool);
-            let job = mode.job().cloned();
+            let job = execution.job().cloned();
             let is_read = job.is_none();
             let commit =
-                job.map(|job| Arc::new(move || job.advance(Some(Phase::Changing))) as Commit);
+                job.map(|job| Arc::new(move || job.advance(Some(JobPhase::Changing))) as Commit);
             let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools));
             let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
             let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
@@ -427,13 +435,13 @@ impl Executor {
             } else {
                 let holder = Holder {
                     resource: resource.clone(),
-                    client: requester.client,
+                    connection: requester.connection,
                     is_exempt: false,
                 };
                 // Boxed, because this halves the size of the future of a read that needs no other
                 // thread.
                 Box::pin(
-                    self.run_on_thread(pool, holder, work, mode, ctx)
+                    self.run_on_thread(pool, holder, work, execution, ctx)
                         .instrument(requester.span()),
                 )
                 .await
@@ -453,13 +461,13 @@ impl Executor {
         pool: PoolKind,
         holder: Holder,
         work: &Arc<Tracked<O>>,
-        mode: &Mode<O>,
+        execution: &Execution<O>,
         ctx: OperationContext,
     ) -> RunResult<O::Output> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
-        let is_exempt = mode
+        let is_exempt = execution
             .job()
-            .is_some_and(|job| *lock(&job.phase) == Phase::Changing);
+            .is_some_and(|job| *lock(&job.phase) == JobPhase::Changing);
         work.enters(Stage::WaitingForThread { pool, is_exempt });
         let wait = self.pools.thread(
             pool,
@@ -468,17 +476,17 @@ impl Executor {
                 ..holder
             },
         );
-        let thread = match mode.job() {
+        let thread = match execution.job() {
             Some(job) => job.while_wanted(wait).await?,
             None => wait.await,
         };
         work.enters(Stage::Running(pool));
-        let (node, work, mode) = (Arc::clone(&self.node), Arc::clone(work), mode.clone());
+        let (node, work, execution) = (Arc::clone(&self.node), Arc::clone(work), execution.clone());
         let body = move || {
-            // The closure owns `mode`, and so the entry of a read stays until the read ends.
-            if mode
+            // The closure owns `execution`, and so the entry of a read stays until the read ends.
+            if execution
                 .job()
-                .is_some_and(|job| !job.advance(Some(Phase::Reading)))
+                .is_some_and(|job| !job.advance(Some(JobPhase::Reading)))
             {
                 return Err(OperationError::cancelled().into());
             }
@@ -537,7 +545,7 @@ impl<O: Operation> Drop for RegisteredJob<O> {
     fn drop(&mut self) {
         if self.job.result.borrow().is_none() {
             self.executor.unregister(&self.job);
-            self.publish(Err(OperationError::new(Kind::Internal, DEFECT)));
+            self.publish(Err(OperationError::new(ErrorKind::Internal, DEFECT)));
         }
         self.executor.running.send_modify(|running| *running -= 1);
     }
@@ -555,7 +563,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::Executor;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
     use crate::scheduling::{LockKey, PoolKind, RunResult};
@@ -592,7 +600,7 @@ mod tests {
             let (one, other) = tokio::join!(executor.run(Defective), executor.run(Defective));
             assert_eq!(
                 [one, other].map(|result| result.unwrap_err().kind()),
-                [Kind::Internal; 2]
+                [ErrorKind::Internal; 2]
             );
         }
         executor.idle().await;

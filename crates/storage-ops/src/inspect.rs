@@ -24,7 +24,6 @@ use crate::devices::{
 };
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::{Device, Host};
 use crate::paths::on_node;
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
@@ -33,6 +32,7 @@ use crate::readings::all_disks::read_listed;
 use crate::readings::file_system::detect;
 use crate::readings::share;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
+use crate::windows::{Device, Windows};
 
 /// The directories of the pods' own files, which can be very large and have no links of csi-proxy.
 const SKIPPED: [&str; 1] = ["kubernetes.io~empty-dir"];
@@ -144,8 +144,8 @@ impl DiskReadings {
 }
 
 impl VolumeReadings {
-    fn of(host: &Host, id: VolumeId) -> Self {
-        let os = host.os();
+    fn of(windows: &Windows, id: VolumeId) -> Self {
+        let os = windows.os();
         let space = file_system::stats(os, id).map(|stats| (stats.total, stats.total - stats.used));
         let extents = volume::extents_of(os, id);
         let disks = extents.map(|extents| {
@@ -156,7 +156,7 @@ impl VolumeReadings {
         });
         let opened = volume::open(os, id, &volume::OPEN_FOR_READ);
         let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
-        let formatted = detect(host, id).map(|found| found != FileSystem::Raw);
+        let formatted = detect(windows, id).map(|found| found != FileSystem::Raw);
         let paths = os.volume_paths(&id.to_windows()).map_err(Into::into);
         let text =
             |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
@@ -186,7 +186,7 @@ impl VolumeReadings {
 
 /// The readings of a node.
 pub struct Inspector {
-    host: Arc<Host>,
+    windows: Arc<Windows>,
     /// The letters of the drives that are volumes, and the error of the first volume whose letter
     /// could not be read.
     drives: OnceLock<(Vec<char>, Option<OperationError>)>,
@@ -196,7 +196,7 @@ impl Inspector {
     /// Creates the readings of the node behind `os`.
     pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
         Self {
-            host: Arc::new(Host::new(os, config.timeouts)),
+            windows: Arc::new(Windows::new(os, config.timeouts)),
             drives: OnceLock::new(),
         }
     }
@@ -204,7 +204,7 @@ impl Inspector {
     /// Reads all disks. Returns those that could be opened and have answered in time, and the error
     /// of the first other one: `SEM_TIMEOUT` if it has not answered.
     pub fn disks(&self) -> OperationResult<(Vec<DiskReadings>, Option<OsError>)> {
-        let (disks, unread) = read_listed(&self.host, |os, disk| {
+        let (disks, unread) = read_listed(&self.windows, |os, disk| {
             DiskReadings::of(&Disk::open(os, disk.number, Access::GENERIC_READ).unwrap_or(disk))
         })?;
         let first_error = unread.first().map(|disk| disk.code);
@@ -218,7 +218,7 @@ impl Inspector {
     /// another device.
     pub fn disk_at(&self, path: &U16Str) -> OperationResult<Option<DiskNumber>> {
         let device = self
-            .host
+            .windows
             .os()
             .open(&NtPath::from_win32(path), &OPEN_FOR_QUERY)?;
         Ok(device_number(&*device)?)
@@ -228,7 +228,7 @@ impl Inspector {
     /// answered in time fails with `SEM_TIMEOUT`.
     pub fn volumes(&self) -> OperationResult<Vec<VolumeReadings>> {
         let mut ids: Vec<_> = self
-            .host
+            .windows
             .os()
             .volumes()?
             .iter()
@@ -237,9 +237,9 @@ impl Inspector {
         ids.sort_unstable();
         let targets = ids
             .iter()
-            .map(|id| (Device::Volume(*id), (Arc::clone(&self.host), *id)));
-        let answers = self.host.query_each(targets, |_, (host, id), _| {
-            Ok(VolumeReadings::of(&host, id))
+            .map(|id| (Device::Volume(*id), (Arc::clone(&self.windows), *id)));
+        let answers = self.windows.query_each(targets, |_, (windows, id), _| {
+            Ok(VolumeReadings::of(&windows, id))
         });
         let late = |id| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into());
         let readings = |(id, answer): (_, Option<OsResult<_>>)| {
@@ -255,7 +255,7 @@ impl Inspector {
 
     /// Reads the serial number of the machine in its firmware table; `None` if the table has none.
     pub fn firmware_serial(&self) -> OperationResult<Option<String>> {
-        Ok(smbios::read_serial(self.host.os())?)
+        Ok(smbios::read_serial(self.windows.os())?)
     }
 
     /// Opens a directory, links in its path followed, and returns the name of its file system.
@@ -300,7 +300,7 @@ impl Inspector {
         config: &Config,
     ) -> Option<(HostPath, HostPath)> {
         let directories = WorkingDirectories::new(config);
-        let (inner, outer) = directories.nested_by_links(self.host.os())?;
+        let (inner, outer) = directories.nested_by_links(self.windows.os())?;
         Some((inner.clone(), outer.clone()))
     }
 
@@ -330,7 +330,7 @@ impl Inspector {
     }
 
     fn open_on_node(&self, path: &HostPath, how: &Open) -> OperationResult<Box<dyn Handle>> {
-        on_node::open(self.host.os(), path, how, &|letter| {
+        on_node::open(self.windows.os(), path, how, &|letter| {
             self.is_of_volume(letter)
         })
     }
@@ -339,11 +339,11 @@ impl Inspector {
     fn is_of_volume(&self, letter: char) -> OperationResult<bool> {
         let (letters, failed) = self.drives.get_or_init(|| {
             let (mut letters, mut failed) = (Vec::new(), None);
-            match self.host.os().volumes() {
+            match self.windows.os().volumes() {
                 Err(code) => failed = Some(code.into()),
                 Ok(volumes) => {
                     for volume in volumes {
-                        match self.host.os().volume_paths(&volume) {
+                        match self.windows.os().volume_paths(&volume) {
                             Ok(paths) => {
                                 letters.extend(paths.iter().filter_map(|path| drive_letter(path)))
                             }
@@ -363,7 +363,7 @@ impl Inspector {
     /// Reads the root directory of a share as a request for its mapping does. Takes as long as
     /// Windows waits for the server.
     pub fn read_share(&self, remote: &UncPath) -> OperationResult<()> {
-        Ok(share::list(self.host.os(), remote, true)?)
+        Ok(share::list(self.windows.os(), remote, true)?)
     }
 
     /// Returns whether the directory at `path` (as in [`VolumeReadings::paths`]) is on `volume`.
@@ -486,7 +486,7 @@ impl Inspector {
         };
         let opened = match (kind, relative.or(link.host_path().map(Ok))) {
             (LinkKind::Volume(volume), _) => self
-                .host
+                .windows
                 .os()
                 .open(&volume.root(), &OPEN_NOFOLLOW)
                 .map_err(Into::into),

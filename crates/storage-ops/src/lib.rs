@@ -22,7 +22,7 @@
 //! | `sync` | the locks and limits of the executor, which its model replaces |
 //! | `devices` | requests to devices and file systems, and the decoding of their answers; uses no provider, thread or lock |
 //! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
-//! | `host` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
+//! | `windows` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node` | the state of a node, and one run of an operation on it |
 //! | `provider` | WMI, and the storage provider behind it |
@@ -30,13 +30,22 @@
 //! | `executor` | the execution of operations: [`Node`] on the caller's thread, [`Executor`] for many callers |
 //! | `ops` | the operations, one file for each API group |
 //! | [`inspect`] | single native readings, for diagnosing a node |
+//!
+//! Five modules ask Windows for the state of a disk or volume. They differ in whom they ask:
+//!
+//! - `devices` sends one request to one open device, and decodes the answer.
+//! - `windows::device_queries` asks many devices, each on a thread of its own, and leaves out those
+//!   that do not answer in time.
+//! - `provider::report` asks the storage provider, through WMI.
+//! - `readings` combines the two: the device decides, and if its answer says nothing, the provider
+//!   is asked. Operations use `readings`.
+//! - [`inspect`] asks devices only, and reports each failure by itself. doctor uses it.
 
 mod config;
 mod devices;
 mod error;
 mod error_class;
 mod executor;
-mod host;
 pub mod inspect;
 mod node;
 mod ops;
@@ -46,15 +55,14 @@ mod readings;
 mod scheduling;
 mod sync;
 mod types;
+mod windows;
 
 pub use config::{Config, NewFileSystem, Timeouts};
-pub use error::{Error, Kind, OperationError, OperationResult};
+pub use error::{Error, ErrorKind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, RequestState};
 pub use executor::operation::{Coalesce, Operation};
 pub use executor::progress::{Call, LockWaitCount, Requester};
-pub use host::fallback::FallbackCount;
-pub use host::wmi_calls::WmiCallCount;
 pub use node::Node;
 pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
 pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
@@ -62,9 +70,11 @@ pub use os::Secret;
 pub use os::abi::Sid;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;
-pub use scheduling::quotas::ClientId;
+pub use scheduling::quotas::ConnectionId;
 pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext,
     ServiceInfo, ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
 };
+pub use windows::fallback::FallbackCount;
+pub use windows::wmi_calls::WmiCallCount;

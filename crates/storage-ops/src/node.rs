@@ -9,13 +9,13 @@ use os::Os;
 
 use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
-use crate::host::Host;
-use crate::host::fallback::FallbackCount;
-use crate::host::wmi_calls::WmiCallCount;
 use crate::node::smb_mapping_record::MappingRecord;
 use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::scheduling::locks::Locks;
+use crate::windows::Windows;
+use crate::windows::fallback::FallbackCount;
+use crate::windows::wmi_calls::WmiCallCount;
 
 /// One Windows node and the state that its operations share.
 ///
@@ -23,7 +23,7 @@ use crate::scheduling::locks::Locks;
 /// use them. Data is still protected, because the state is read again right before a change, and
 /// the storage provider of Windows refuses changes that would destroy data.
 pub struct Node {
-    pub(crate) host: Host,
+    pub(crate) windows: Windows,
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
@@ -50,9 +50,9 @@ impl Node {
     pub fn start(os: Arc<dyn Os>, config: Config) -> OperationResult<Self> {
         config.check_allocation_unit()?;
         let node = Self::new(os, config);
-        MappingRecord::begin(&node.host);
+        MappingRecord::begin(&node.windows);
         node.test_path_lookup();
-        let Some((inner, outer)) = node.directories.nested_by_links(node.host.os()) else {
+        let Some((inner, outer)) = node.directories.nested_by_links(node.windows.os()) else {
             return Ok(node);
         };
         Err(OperationError::invalid(format!(
@@ -65,10 +65,10 @@ impl Node {
     /// Creates a node that calls `os`, without what [`Self::start`] does: for tests.
     pub fn new(os: Arc<dyn Os>, config: Config) -> Self {
         let directories = WorkingDirectories::new(&config);
-        let host = Host::new(os, config.timeouts);
+        let windows = Windows::new(os, config.timeouts);
         let smb_mappings = MappingRecord::default();
         Self {
-            host,
+            windows,
             config,
             locks: Locks::default(),
             directories,
@@ -89,12 +89,12 @@ impl Node {
 
     /// Returns how often a fallback was taken because Windows gave an unexpected answer.
     pub fn fallbacks(&self) -> Vec<FallbackCount> {
-        self.host.fallbacks.counts()
+        self.windows.fallbacks.counts()
     }
 
     /// Returns how many calls of WMI were made, and how long they took.
     pub fn wmi_calls(&self) -> Vec<WmiCallCount> {
-        self.host.wmi_calls.counts()
+        self.windows.wmi_calls.counts()
     }
 
     /// Tests whether Windows looks up a whole path without following a link in it, as
@@ -103,7 +103,7 @@ impl Node {
     /// Changes nothing and does not fail: if the answer is not certain, it is no.
     #[doc(hidden)]
     pub fn test_path_lookup(&self) {
-        self.directories.lookup().test(&self.host);
+        self.directories.lookup().test(&self.windows);
     }
 
     /// Returns the number of handles that stay open while no operation runs.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use csi_proxy::doctor::{DoctorFlags, EXAMINATION};
 use csi_proxy::flags::table::{file, switch};
-use csi_proxy::flags::{Flag, Flags, Kind, Section};
+use csi_proxy::flags::{Flag, FlagKind, Flags, Section};
 use csi_proxy::program::Program;
 
 use api::{GROUP_VERSIONS, GroupVersion};
@@ -66,7 +66,7 @@ fn versions(text: &str) -> Result<Vec<&'static GroupVersion>, String> {
 const fn node_flag<T>(help: &'static str, set: fn(&mut T, &str) -> Result<(), String>) -> Flag<T> {
     Flag {
         name: "node",
-        kind: Kind::Value("FILE"),
+        kind: FlagKind::Value("FILE"),
         default: "",
         help,
         set,
@@ -99,7 +99,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             ),
             Flag {
                 name: "state",
-                kind: Kind::Value("FILE"),
+                kind: FlagKind::Value("FILE"),
                 default: "",
                 help: "Keep the node in this file: start from it if it exists, else from -node, \
                        and write it after changes.",
@@ -107,14 +107,14 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "fast",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Let no operation of the node take time, whatever the node file says.",
                 set: |flags, text| switch(text).map(|on| flags.is_fast = on),
             },
             Flag {
                 name: "socket-folder",
-                kind: Kind::Value("DIR"),
+                kind: FlagKind::Value("DIR"),
                 default: "",
                 help: "Folder for the sockets, which only their owner can open; created if \
                        missing. No effect on Windows.",
@@ -122,7 +122,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "listen",
-                kind: Kind::Value("ADDRESS"),
+                kind: FlagKind::Value("ADDRESS"),
                 default: "",
                 help: "Also serve all group-versions and the control API at this TCP address, such \
                        as 127.0.0.1:9900. Without a password.",
@@ -130,7 +130,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "api-versions",
-                kind: Kind::Value("VERSION,..."),
+                kind: FlagKind::Value("VERSION,..."),
                 default: "",
                 help: "Open only the endpoints of these group-versions, such as \
                        disk/v1beta3,volume/v1beta3.",
@@ -138,7 +138,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "like-go",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Answer as the csi-proxy written in Go does: Unknown for every error, and \
                        more. -like-go=1.3 for its version 1.3.",
@@ -146,7 +146,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "record",
-                kind: Kind::Value("FILE"),
+                kind: FlagKind::Value("FILE"),
                 default: "",
                 help: "Record the calls of drivers and the changes of the node in this file, \
                        without passwords, for 'replay'.",
@@ -154,7 +154,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
             },
             Flag {
                 name: "direct",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Pass connections to the daemon as they are, for measurements. Faults of \
                        RPCs then never happen.",

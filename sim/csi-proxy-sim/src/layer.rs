@@ -5,10 +5,10 @@
 //! of `crates/` knows of it.
 
 mod answer;
+pub(crate) mod known_rpcs;
 mod like_go;
 mod recorder;
 mod relay;
-pub(crate) mod rpc;
 mod tcp;
 
 use std::future::pending;
@@ -54,7 +54,10 @@ impl Layer {
         let is_active = self.recorder.is_some()
             || self.go_version.is_some()
             || !self.control.faults_of(true).is_empty();
-        let Some(rpc) = is_active.then(|| rpc::find(request.uri().path())).flatten() else {
+        let Some(rpc) = is_active
+            .then(|| known_rpcs::find(request.uri().path()))
+            .flatten()
+        else {
             let answered = send(&mut daemon, request.map(Body::new), cut).await;
             return answered.map_or_else(Status::into_http, |response| response.map(Body::new));
         };

@@ -13,7 +13,7 @@ use crate::scheduling::locks::Locks;
 /// The node of the executor.
 #[derive(Default)]
 pub(crate) struct Node {
-    pub(crate) host: Host,
+    pub(crate) windows: Windows,
     pub(crate) locks: Locks,
     pub(crate) refused_links: RefusedLinks,
     /// Uses the lock of the standard library, so that an access to the objects is no step of the
@@ -134,15 +134,15 @@ pub(crate) mod run {
 
 /// Provides the clock, whose time stands still.
 #[derive(Default)]
-pub(crate) struct Host;
+pub(crate) struct Windows;
 
-impl Host {
+impl Windows {
     pub(crate) fn clock(&self) -> &dyn Clock {
         self
     }
 }
 
-impl Clock for Host {
+impl Clock for Windows {
     fn now(&self) -> Time {
         Time::default()
     }

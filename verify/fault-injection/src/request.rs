@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use storage_ops::{Error, Kind, Node, Operation};
+use storage_ops::{Error, ErrorKind, Node, Operation};
 
 /// An operation of any type.
 pub trait Request: Send + Sync {
@@ -29,13 +29,13 @@ pub enum Answer {
 impl Answer {
     /// Returns whether the operation was denied.
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Failed(error) if error.kind() == Kind::PermissionDenied)
+        matches!(self, Self::Failed(error) if error.kind() == ErrorKind::PermissionDenied)
     }
 
     /// Returns whether this work, or other work on the object, is still running, so that the caller
     /// is to retry later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Failed(error) if matches!(error.kind(), Kind::Busy | Kind::StillRunning))
+        matches!(self, Self::Failed(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::StillRunning))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::flags::table::{either, switch};
-use crate::flags::{Flag, Flags, Kind, Section};
+use crate::flags::{Flag, FlagKind, Flags, Section};
 use crate::program::Program;
 
 /// The values of all flags.
@@ -33,7 +33,7 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
     flags: &[
         Flag {
             name: "compare-provider",
-            kind: Kind::Switch,
+            kind: FlagKind::Switch,
             default: "false",
             help: "Read disks and volumes natively and through Windows' storage provider. List the \
                    differences.",
@@ -41,14 +41,14 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
         },
         Flag {
             name: "o",
-            kind: Kind::Value("FORMAT"),
+            kind: FlagKind::Value("FORMAT"),
             default: "text",
             help: "Format of the output: text or json.",
             set: |flags, text| either(text, "text", "json").map(|is_json| flags.json = is_json),
         },
         Flag {
             name: "show-names",
-            kind: Kind::Switch,
+            kind: FlagKind::Switch,
             default: "false",
             help: "Show serial numbers, share names, targets and accounts. Default: replace each \
                    by a name such as serial-1.",

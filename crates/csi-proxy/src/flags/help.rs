@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use terminal_text::wrapped;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Kind, Section, TABLE};
+use super::{Flag, FlagKind, Section, TABLE};
 use crate::program::Program;
 
 const HEADING: Style = Style::new().bold();
@@ -60,13 +60,13 @@ fn write_sections<T>(f: &mut fmt::Formatter<'_>, sections: &[Section<T>]) -> fmt
 
 fn describe<T>(f: &mut fmt::Formatter<'_>, flag: &Flag<T>) -> fmt::Result {
     let value = match flag.kind {
-        Kind::Switch => String::new(),
-        Kind::Value(value) => format!(" {value}"),
-        Kind::Values(value) => format!(" {value} ..."),
+        FlagKind::Switch => String::new(),
+        FlagKind::Value(value) => format!(" {value}"),
+        FlagKind::Values(value) => format!(" {value} ..."),
     };
     let spelling = format!("-{}{value}", flag.name);
     let shown = match (flag.kind, flag.default) {
-        (_, "") | (Kind::Switch, "false") => flag.help.to_owned(),
+        (_, "") | (FlagKind::Switch, "false") => flag.help.to_owned(),
         (_, default) => format!("{} [{default}]", flag.help),
     };
     let shown = wrapped(&shown, COLUMN, Some(WIDTH));

@@ -1,7 +1,7 @@
 //! The tables of flags in a program's README, made from the same data as its help.
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Kind, Section, TABLE};
+use super::{Flag, FlagKind, Section, TABLE};
 use crate::program::Program;
 
 /// Returns the tables that the README of `program` must contain.
@@ -30,9 +30,9 @@ fn section<T>(Section { title, flags }: &Section<T>) -> String {
 
 fn row<T>(flag: &Flag<T>) -> String {
     let (value, repeated) = match flag.kind {
-        Kind::Switch => (String::new(), ""),
-        Kind::Value(value) => (format!(" {value}"), ""),
-        Kind::Values(value) => (format!(" {value}"), " May be repeated."),
+        FlagKind::Switch => (String::new(), ""),
+        FlagKind::Value(value) => (format!(" {value}"), ""),
+        FlagKind::Values(value) => (format!(" {value}"), " May be repeated."),
     };
     let default = if flag.default.is_empty() {
         String::new()

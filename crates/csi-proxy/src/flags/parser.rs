@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, Flags, Kind, Section, ShownFlags, TABLE, flags_of};
+use super::{Flag, FlagKind, Flags, Section, ShownFlags, TABLE, flags_of};
 use crate::program::Program;
 
 /// Names of flags that another program takes or took, and what to do instead.
@@ -140,7 +140,7 @@ fn shown<T>(sections: &'static [Section<T>]) -> impl Iterator<Item = (&'static s
 
 impl Flags {
     /// Notes the value of a flag that was given.
-    fn show(&mut self, name: &'static str, kind: Kind, value: String) {
+    fn show(&mut self, name: &'static str, kind: FlagKind, value: String) {
         self.shown.given.push(format!("-{name}={value}"));
         let Some((_, shown)) = self
             .shown
@@ -150,7 +150,7 @@ impl Flags {
         else {
             return self.shown.values.push((name, value));
         };
-        if matches!(kind, Kind::Values(_)) && !shown.is_empty() {
+        if matches!(kind, FlagKind::Values(_)) && !shown.is_empty() {
             *shown = format!("{shown},{value}");
         } else {
             *shown = value;
@@ -172,7 +172,7 @@ fn read<T>(
 ) -> Result<String, FlagError> {
     let value = match (value, flag.kind) {
         (Some(value), _) => value.to_owned(),
-        (None, Kind::Switch) => "true".to_owned(),
+        (None, FlagKind::Switch) => "true".to_owned(),
         (None, _) => arguments.next().ok_or(FlagError::NoValue(flag.name))?,
     };
     match (flag.set)(flags, &value) {

@@ -9,7 +9,7 @@ use storage_ops::{
 };
 use tracing::Level;
 
-use super::{Flag, Kind, Section};
+use super::{Flag, FlagKind, Section};
 
 /// The title of the flags that are listed by name alone. The parser notes those that are given.
 pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without effect";
@@ -17,7 +17,7 @@ pub const WITHOUT_EFFECT: &str = "Accepted for compatibility with klog, without 
 const fn ignored_value(name: &'static str, value: &'static str) -> Flag {
     Flag {
         name,
-        kind: Kind::Value(value),
+        kind: FlagKind::Value(value),
         default: "",
         help: "",
         set: |_, _| Ok(()),
@@ -27,7 +27,7 @@ const fn ignored_value(name: &'static str, value: &'static str) -> Flag {
 const fn ignored_switch(name: &'static str) -> Flag {
     Flag {
         name,
-        kind: Kind::Switch,
+        kind: FlagKind::Switch,
         default: "",
         help: "",
         set: |_, text| switch(text).map(drop),
@@ -41,7 +41,7 @@ pub static TABLE: [Section; 5] = [
         flags: &[
             Flag {
                 name: "kubelet-path",
-                kind: Kind::Value("DIR"),
+                kind: FlagKind::Value("DIR"),
                 default: r"C:\var\lib\kubelet",
                 help: "Kubelet's directory. Drivers may always change files below it. Paths \
                        without a drive are on its drive (volume RPCs, IsSymlink).",
@@ -49,14 +49,14 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "working-dir",
-                kind: Kind::Values("DIR"),
+                kind: FlagKind::Values("DIR"),
                 default: "",
                 help: "Also let drivers change files below this directory.",
                 set: |flags, text| folder(text).map(|path| flags.node.working_dirs.push(path)),
             },
             Flag {
                 name: "node-path",
-                kind: Kind::Values("DIR"),
+                kind: FlagKind::Values("DIR"),
                 default: "",
                 help: "Protect the volumes on the path to this directory from drivers, for example \
                        the directory of the container runtime.",
@@ -64,21 +64,21 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "kubelet-csi-plugins-path",
-                kind: Kind::Value("DIR"),
+                kind: FlagKind::Value("DIR"),
                 default: "",
                 help: "Accept paths with the context PLUGIN only if they are below this directory.",
                 set: |flags, text| optional(text, folder).map(|path| flags.node.plugin_dir = path),
             },
             Flag {
                 name: "kubelet-pod-path",
-                kind: Kind::Value("DIR"),
+                kind: FlagKind::Value("DIR"),
                 default: "",
                 help: "Accept paths with the context POD only if they are below this directory.",
                 set: |flags, text| optional(text, folder).map(|path| flags.node.pod_dir = path),
             },
             Flag {
                 name: "format-file-system",
-                kind: Kind::Value("NAME"),
+                kind: FlagKind::Value("NAME"),
                 default: "NTFS",
                 help: "File system that FormatVolume gives a raw volume: NTFS or ReFS.",
                 set: |flags, text| {
@@ -95,7 +95,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "format-allocation-unit",
-                kind: Kind::Value("BYTES"),
+                kind: FlagKind::Value("BYTES"),
                 default: "",
                 help: "Allocation unit size: a power of two from 512 to 2097152, for ReFS 4096 or \
                        65536. Default: Windows chooses.",
@@ -105,7 +105,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "format-writer-sid",
-                kind: Kind::Values("SID"),
+                kind: FlagKind::Values("SID"),
                 default: "",
                 help: "Grant the account with this SID the right Modify on new volumes, for \
                        example S-1-5-93-2-2 (ContainerUser).",
@@ -113,14 +113,14 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "require-privacy",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "true",
                 help: "Require encryption for new SMB mappings.",
                 set: |flags, text| switch(text).map(|on| flags.node.require_privacy = on),
             },
             Flag {
                 name: "share-smb-mappings",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Let a request with another user name use an existing SMB mapping, with the \
                        access of the mapping's user.",
@@ -128,7 +128,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "refuse-other-smb-passwords",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Refuse a request whose password differs from that of the existing SMB \
                        mapping. Default: log a warning.",
@@ -143,14 +143,14 @@ pub static TABLE: [Section; 5] = [
         flags: &[
             Flag {
                 name: "api-groups",
-                kind: Kind::Value("GROUP,..."),
+                kind: FlagKind::Value("GROUP,..."),
                 default: "disk,filesystem,iscsi,smb,system,volume",
                 help: "Serve only these API groups. Other groups have no pipe.",
                 set: |flags, text| items(text, group).map(|groups| flags.api_groups = groups),
             },
             Flag {
                 name: "services",
-                kind: Kind::Value("NAME,..."),
+                kind: FlagKind::Value("NAME,..."),
                 default: "",
                 help: "Let drivers start and stop only these Windows services. 'none' allows no \
                        service.",
@@ -161,7 +161,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "smb-servers",
-                kind: Kind::Value("HOST,..."),
+                kind: FlagKind::Value("HOST,..."),
                 default: "",
                 help: "Map only shares of these SMB servers, spelled as in drivers' requests. \
                        'none' allows no server.",
@@ -172,7 +172,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "iscsi-portals",
-                kind: Kind::Value("HOST[:PORT],..."),
+                kind: FlagKind::Value("HOST[:PORT],..."),
                 default: "",
                 help: "Use only these iSCSI target portals or networks (10.0.0.0/24). Default \
                        port: 3260. 'none' allows no portal.",
@@ -188,7 +188,7 @@ pub static TABLE: [Section; 5] = [
         flags: &[
             Flag {
                 name: "pipe-sid",
-                kind: Kind::Values("SID"),
+                kind: FlagKind::Values("SID"),
                 default: "",
                 help: "Also let the account with this SID open the pipes (Windows only).",
                 set: |flags, text| {
@@ -198,7 +198,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "groupless-pipes",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Also serve one pipe per version for all groups, such as csi-proxy-v1. Early \
                        csi-proxy manifests mount these pipes.",
@@ -206,7 +206,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "max-connections",
-                kind: Kind::Value("COUNT"),
+                kind: FlagKind::Value("COUNT"),
                 default: "1024",
                 help: "Maximum open connections. At the limit, a new one evicts one that has not \
                        started HTTP/2, else the longest-idle one.",
@@ -214,7 +214,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "max-silence",
-                kind: Kind::Value("SECONDS"),
+                kind: FlagKind::Value("SECONDS"),
                 default: "120",
                 help: "Close a connection that has not started HTTP/2 within this time.",
                 set: |flags, text| {
@@ -223,7 +223,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "max-calls",
-                kind: Kind::Value("COUNT"),
+                kind: FlagKind::Value("COUNT"),
                 default: "2048",
                 help: "Maximum running calls; as many calls may wait. Half of them are reserved \
                        for the first call of each connection.",
@@ -231,7 +231,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "drain",
-                kind: Kind::Value("SECONDS"),
+                kind: FlagKind::Value("SECONDS"),
                 default: "30",
                 help: "Seconds to wait for running calls at shutdown. Use 4 in a HostProcess \
                        container, which Windows ends after 5.",
@@ -246,7 +246,7 @@ pub static TABLE: [Section; 5] = [
         flags: &[
             Flag {
                 name: "v",
-                kind: Kind::Value("LEVEL"),
+                kind: FlagKind::Value("LEVEL"),
                 default: "0",
                 help: "Log level. 0 and 1: events. 2 to 4: also the start and end of each call. 5 \
                        and more: everything.",
@@ -254,7 +254,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "log_file",
-                kind: Kind::Value("FILE"),
+                kind: FlagKind::Value("FILE"),
                 default: "",
                 help: "Also log to this file. With -logtostderr=false, standard error gets only \
                        lines at or above -stderrthreshold.",
@@ -262,7 +262,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "log_dir",
-                kind: Kind::Value("DIR"),
+                kind: FlagKind::Value("DIR"),
                 default: "",
                 help: "Log to a file in this folder. Requires -logtostderr=false. -log_file takes \
                        precedence.",
@@ -270,7 +270,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "log_file_max_size",
-                kind: Kind::Value("MB"),
+                kind: FlagKind::Value("MB"),
                 default: "1800",
                 help: "Maximum total size of the log file and its three old files. 0 means no \
                        limit.",
@@ -278,21 +278,21 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "logtostderr",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "true",
                 help: "Log to standard error.",
                 set: |flags, text| switch(text).map(|on| flags.log.to_stderr = on),
             },
             Flag {
                 name: "alsologtostderr",
-                kind: Kind::Switch,
+                kind: FlagKind::Switch,
                 default: "false",
                 help: "Log to standard error and to the file, whatever -logtostderr says.",
                 set: |flags, text| switch(text).map(|on| flags.log.also_to_stderr = on),
             },
             Flag {
                 name: "stderrthreshold",
-                kind: Kind::Value("LEVEL"),
+                kind: FlagKind::Value("LEVEL"),
                 default: "ERROR",
                 help: "If the log goes only to a file, lines from this level on also go to \
                        standard error: INFO, WARNING, ERROR, FATAL.",
@@ -302,7 +302,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "logging-format",
-                kind: Kind::Value("FORMAT"),
+                kind: FlagKind::Value("FORMAT"),
                 default: "text",
                 help: "Format of the log: text or klog (klog's lines), or json (the field names of \
                        Kubernetes' components).",
@@ -313,7 +313,7 @@ pub static TABLE: [Section; 5] = [
             },
             Flag {
                 name: "metrics-bind-address",
-                kind: Kind::Values("ADDR"),
+                kind: FlagKind::Values("ADDR"),
                 default: "",
                 help: "Serve /metrics, /healthz, /readyz at this address, such as :9818; on its \
                        port, 127.0.0.1 also serves the status pages.",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Flag, FlagError, Flags, Kind, TABLE, flags_of};
+use super::{Flag, FlagError, FlagKind, Flags, TABLE, flags_of};
 use crate::program::CSI_PROXY;
 use tracing::Level;
 
@@ -48,8 +48,8 @@ fn every_flag_can_be_written_in_every_way_that_go_allows() {
     for flag in all() {
         let name = flag.name;
         let (value, apart) = match flag.kind {
-            Kind::Switch => ("false", None),
-            Kind::Value(_) | Kind::Values(_) => (
+            FlagKind::Switch => ("false", None),
+            FlagKind::Value(_) | FlagKind::Values(_) => (
                 sample(name),
                 Some([format!("-{name}"), sample(name).to_owned()]),
             ),
@@ -67,7 +67,7 @@ fn every_flag_can_be_written_in_every_way_that_go_allows() {
             );
         }
         assert!(
-            flag.kind == Kind::Switch || one != format!("{:?}", CSI_PROXY.defaults()),
+            flag.kind == FlagKind::Switch || one != format!("{:?}", CSI_PROXY.defaults()),
             "-{name} changes nothing"
         );
     }
@@ -75,7 +75,7 @@ fn every_flag_can_be_written_in_every_way_that_go_allows() {
 
 #[test]
 fn every_switch_can_be_turned_on_and_off() {
-    for flag in all().filter(|flag| flag.kind == Kind::Switch) {
+    for flag in all().filter(|flag| flag.kind == FlagKind::Switch) {
         let name = flag.name;
         let bare = format!("{:?}", parsed(&[&format!("-{name}")]));
         assert_eq!(bare, format!("{:?}", parsed(&[&format!("--{name}=1")])));

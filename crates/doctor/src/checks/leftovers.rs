@@ -8,7 +8,7 @@ use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
 use storage_ops::{Config, HostPath, UncPath};
 
 use crate::checks::{counted, listed, quoted};
-use crate::redaction::Kind;
+use crate::redaction::NameKind;
 use crate::{Examination, Report, Settings, query};
 
 const SMB: &str = "SMB mappings";
@@ -71,13 +71,13 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         };
         let share = path.share();
         let server = path.server();
-        let name = quoted(&names.of(Kind::Share, &share));
+        let name = quoted(&names.of(NameKind::Share, &share));
         if !remote.eq_ignore_ascii_case(&share) {
             report.warning(
                 SMB,
                 format!(
                     "{} is mapped: a directory of a share instead of the whole share",
-                    quoted(&names.of(Kind::Share, remote))
+                    quoted(&names.of(NameKind::Share, remote))
                 ),
                 "csi-proxy maps whole shares, and Windows refuses a second mapping of this share; \
                  remove this mapping when no pod uses it",
@@ -158,7 +158,7 @@ fn check_links(
                     .filter(|share| mapped.is_some_and(|mapped| !mapped.contains(share)))
                 {
                     Some(share) => {
-                        let share = quoted(&names.of(Kind::Share, &share));
+                        let share = quoted(&names.of(NameKind::Share, &share));
                         unmapped.push(format!("{} to {share}", quoted(&link.path)));
                     }
                     None => good += 1,
@@ -353,7 +353,7 @@ fn check_sessions(examination: &mut Examination<'_>) {
             continue;
         }
         let target = quoted(&names.of(
-            Kind::Target,
+            NameKind::Target,
             session.text("TargetNodeAddress").unwrap_or_default(),
         ));
         report.warning(

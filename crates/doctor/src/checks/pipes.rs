@@ -7,7 +7,7 @@ use os::OsError;
 use crate::Examination;
 use crate::access::{is_ordinary, name_of, who_may_open};
 use crate::checks::{counted, listed, quoted};
-use crate::redaction::{Kind, Names};
+use crate::redaction::{NameKind, Names};
 use crate::system::Pipe;
 
 const CHECK: &str = "Pipes";
@@ -179,7 +179,7 @@ fn report_access(examination: &mut Examination<'_>, served: &[(&str, Pipe)]) {
 /// name.
 pub(super) fn words(accounts: &[String], names: &Names) -> String {
     let word = |sid: &String| {
-        name_of(sid).map_or_else(|| quoted(&names.of(Kind::Account, sid)), str::to_owned)
+        name_of(sid).map_or_else(|| quoted(&names.of(NameKind::Account, sid)), str::to_owned)
     };
     accounts.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -4,7 +4,7 @@ use os::{OsError, OsResult, ServiceAccess, U16String};
 
 use crate::Examination;
 use crate::checks::quoted;
-use crate::redaction::Kind;
+use crate::redaction::NameKind;
 use crate::system::{ServiceRegistration, program_of};
 
 const CHECK: &str = "Service";
@@ -171,7 +171,7 @@ fn check_registration(examination: &mut Examination<'_>, registered: &ServiceReg
             CHECK,
             format!(
                 "service {name} runs as {}",
-                quoted(&names.of(Kind::Account, account))
+                quoted(&names.of(NameKind::Account, account))
             ),
             format!("csi-proxy needs LocalSystem: sc.exe config {name} obj= LocalSystem"),
         );

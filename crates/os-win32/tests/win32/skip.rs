@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 
 /// Prints that this test, or the rest of it, cannot run on this system. `cargo xtask` counts these
-/// lines.
+/// lines, which `xtask/src/test_output.rs` reads.
 pub(crate) fn skipped(why: &str) {
     println!(
         "skipped: {}: {why}",

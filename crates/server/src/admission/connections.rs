@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use header_filter::HeaderFilter;
-use storage_ops::ClientId;
+use storage_ops::ConnectionId;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
@@ -43,7 +43,7 @@ struct State {
     limits: Limits,
     /// Each call looks its connection up several times, which takes longer if the number must be
     /// hashed.
-    members: BTreeMap<ClientId, Member>,
+    members: BTreeMap<ConnectionId, Member>,
     /// How often a connection has become idle.
     idle_count: u64,
     /// How many connections have calls in flight.
@@ -153,7 +153,7 @@ impl Connections {
         let mut state = self.lock();
         while state.open() >= state.limits.connections && state.evict() {}
         state.totals.accepted += 1;
-        let id = ClientId(state.totals.accepted);
+        let id = ConnectionId(state.totals.accepted);
         state.members.insert(
             id,
             Member {
@@ -226,7 +226,7 @@ impl State {
     }
 
     /// Marks a connection as idle now.
-    fn set_idle(&mut self, id: ClientId, class: EvictionClass) {
+    fn set_idle(&mut self, id: ConnectionId, class: EvictionClass) {
         self.idle_count += 1;
         if let Some(member) = self.members.get_mut(&id) {
             member.rank = Some((class, self.idle_count));
@@ -286,7 +286,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn id(&self) -> ClientId {
+    pub(crate) fn id(&self) -> ConnectionId {
         self.handle.id
     }
 
@@ -388,7 +388,7 @@ impl EvictionGrace {
 /// A connection, as its calls refer to it. It may outlive the [`Connection`].
 #[derive(Debug)]
 pub(crate) struct ConnectionHandle {
-    pub(crate) id: ClientId,
+    pub(crate) id: ConnectionId,
     connections: Connections,
     no_calls: Notify,
 }

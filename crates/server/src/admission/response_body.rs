@@ -18,7 +18,7 @@ use http::{HeaderMap, Response};
 use tokio::time::sleep;
 
 use crate::admission::connections::calls::InFlightCall;
-use crate::admission::request_body::Reservation;
+use crate::admission::message_memory::Reservation;
 
 /// Counts the response frames of a connection, to detect a client that reads none of them.
 #[derive(Debug, Default)]

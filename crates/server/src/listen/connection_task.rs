@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use h2::{Ping, PingPong};
 use header_filter::HeaderFilter;
-use storage_ops::ClientId;
+use storage_ops::ConnectionId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -133,7 +133,7 @@ where
 }
 
 /// Waits until the client has read no response for too long, or leaves a PING frame unanswered.
-async fn unresponsive(id: ClientId, peer: &Peer, mut pings: PingPong) {
+async fn unresponsive(id: ConnectionId, peer: &Peer, mut pings: PingPong) {
     let Limits {
         stall_timeout,
         keepalive,
@@ -177,7 +177,7 @@ async fn grace_over(connection: &Connection, grace: EvictionGrace) {
     }
 }
 
-fn log_end(id: ClientId, ended: Result<(), h2::Error>) {
+fn log_end(id: ConnectionId, ended: Result<(), h2::Error>) {
     if let Err(reason) = ended {
         tracing::debug!(connection = id.0, %reason, "a connection ended with an error");
     }

@@ -63,7 +63,7 @@ impl Metrics {
     fn write_state(&self, text: &mut String) -> fmt::Result {
         let ServerState {
             connections,
-            request_bodies,
+            message_memory,
             executor,
             ..
         } = &*self.state;
@@ -129,8 +129,8 @@ impl Metrics {
                     messages was full, watches = too many watches of the health service.";
         let reasons = [
             ("connections_busy", counts.refused_connections_busy),
-            ("message_late", request_bodies.late()),
-            ("messages_large", request_bodies.refused()),
+            ("message_late", message_memory.late()),
+            ("messages_large", message_memory.refused()),
             ("running", counts.refused_calls),
             ("watches", self.state.refused_health_watches()),
         ];
@@ -148,7 +148,7 @@ impl Metrics {
             "csi_proxy_large_messages_bytes",
             "gauge",
             help,
-            number(request_bodies.held()),
+            number(message_memory.held()),
         )?;
 
         let help = "Changes (not reads) that run or wait for a lock or a thread, including those \

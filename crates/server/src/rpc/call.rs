@@ -20,7 +20,7 @@ use tonic::{Code, Status};
 use tracing::{Instrument as _, Level, Span};
 
 use crate::admission::connections::ConnectionHandle;
-use crate::admission::request_body::ready_by;
+use crate::admission::message_memory::ready_by;
 use crate::admission::response_body::{CallGuard, ResponseStream, StallDetector};
 use crate::drain::Phase;
 use crate::metrics::rpc::{RpcMetrics, code_name};
@@ -147,7 +147,7 @@ impl CallRecord {
         let call = Call {
             number: peer.state.last_call.fetch_add(1, Ordering::Relaxed) + 1,
             label: rpc.metrics.rpc.path,
-            client: peer.connection.id,
+            connection: peer.connection.id,
             began: peer.state.since_start(began),
         };
         Self {
@@ -173,7 +173,7 @@ impl CallRecord {
         let in_flight = connection.begin_call()?;
         let message = {
             let mut answer = pin!(async {
-                let (body, _reservation) = state.request_bodies.read(body, self.began).await?;
+                let (body, _reservation) = state.message_memory.read(body, self.began).await?;
                 encoding?;
                 catch_panics((self.rpc.handler.answer)(
                     state, &in_flight, self.call, body,
@@ -190,7 +190,7 @@ impl CallRecord {
                     .unwrap_or_else(|| Err(self.deadline_exceeded(time))),
             }
         }?;
-        let memory = state.request_bodies.reserve_response(message.len())?;
+        let memory = state.message_memory.reserve_response(message.len())?;
         Ok((
             message,
             CallGuard {

@@ -116,22 +116,26 @@ pub(crate) fn of_row(row: usize) -> &'static [RpcHandler] {
 
 #[cfg(test)]
 mod tests {
-    use storage_ops::Kind;
+    use storage_ops::ErrorKind;
     use tonic::Code;
 
     #[test]
     fn contract_07_only_an_operation_that_may_still_run_has_a_code_that_implies_it() {
         for (kind, expected, may_still_run) in [
-            (Kind::InvalidArgument, Code::InvalidArgument, false),
-            (Kind::NotFound, Code::NotFound, false),
-            (Kind::AlreadyExists, Code::AlreadyExists, false),
-            (Kind::FailedPrecondition, Code::FailedPrecondition, false),
-            (Kind::PermissionDenied, Code::PermissionDenied, false),
-            (Kind::Busy, Code::Aborted, true),
-            (Kind::StillRunning, Code::DeadlineExceeded, true),
-            (Kind::Unavailable, Code::Unavailable, true),
-            (Kind::Cancelled, Code::Cancelled, true),
-            (Kind::Internal, Code::Internal, false),
+            (ErrorKind::InvalidArgument, Code::InvalidArgument, false),
+            (ErrorKind::NotFound, Code::NotFound, false),
+            (ErrorKind::AlreadyExists, Code::AlreadyExists, false),
+            (
+                ErrorKind::FailedPrecondition,
+                Code::FailedPrecondition,
+                false,
+            ),
+            (ErrorKind::PermissionDenied, Code::PermissionDenied, false),
+            (ErrorKind::Busy, Code::Aborted, true),
+            (ErrorKind::StillRunning, Code::DeadlineExceeded, true),
+            (ErrorKind::Unavailable, Code::Unavailable, true),
+            (ErrorKind::Cancelled, Code::Cancelled, true),
+            (ErrorKind::Internal, Code::Internal, false),
         ] {
             assert_eq!(Code::from_i32(kind.grpc_code()), expected);
             let means_so = [

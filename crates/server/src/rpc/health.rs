@@ -96,7 +96,7 @@ async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
     message::check_encoding(request.headers())?;
     let (body, _reservation) = peer
         .state
-        .request_bodies
+        .message_memory
         .read(&mut request.into_body(), Instant::now())
         .await?;
     let HealthCheckRequest { service } = message::decode(body)?;

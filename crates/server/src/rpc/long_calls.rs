@@ -114,7 +114,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use storage_ops::{ClientId, DiskNumber, LockKey, LockUse, PoolKind};
+    use storage_ops::{ConnectionId, DiskNumber, LockKey, LockUse, PoolKind};
     use tracing_subscriber::filter::LevelFilter;
 
     use super::*;
@@ -123,7 +123,7 @@ mod tests {
         let call = Call {
             number,
             label: "/v1.Disk/PartitionDisk",
-            client: ClientId(3),
+            connection: ConnectionId(3),
             began: Duration::ZERO,
         };
         let description = "partition disk 1".to_owned();

@@ -9,7 +9,7 @@ use tonic::Status;
 use tonic::metadata::MetadataValue;
 
 use crate::admission::limits::LARGEST_RESPONSE;
-use crate::admission::request_body::{PREFIX, check_length, declared_length};
+use crate::admission::message_memory::{PREFIX, check_length, declared_length};
 use crate::admission::response_body::{CallGuard, ResponseStream};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");

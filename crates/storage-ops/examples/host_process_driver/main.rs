@@ -13,7 +13,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use storage_ops::{
-    Config, Executor, FormatVolume, HostPath, IsVolumeFormatted, Kind, ListDiskIds,
+    Config, ErrorKind, Executor, FormatVolume, HostPath, IsVolumeFormatted, ListDiskIds,
     ListVolumesOnDisk, Mkdir, MountVolume, Node, PartitionDisk, Rescan, SetDiskState,
     UnmountVolume, VolumeId,
 };
@@ -52,7 +52,7 @@ mod imp {
 fn grpc_code(error: &(dyn Error + 'static)) -> i32 {
     error
         .downcast_ref()
-        .map_or(Kind::Internal, storage_ops::Error::kind)
+        .map_or(ErrorKind::Internal, storage_ops::Error::kind)
         .grpc_code()
 }
 
@@ -106,7 +106,7 @@ async fn unstage(
 ) -> Result<(), Box<dyn Error>> {
     match executor.run(UnmountVolume { volume, target }).await {
         // The disk is already detached.
-        Err(error) if error.kind() == Kind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         result => Ok(result?),
     }
 }

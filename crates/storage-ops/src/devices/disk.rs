@@ -232,7 +232,7 @@ mod tests {
     use os::{NtPath, Os};
 
     use super::{Disk, OPEN_FOR_QUERY, disk_number, set_request};
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::types::DiskNumber;
 
     #[test]
@@ -260,7 +260,10 @@ mod tests {
             )
         };
         assert_eq!(open(2).ok().map(|disk| disk.number), Some(DiskNumber(2)));
-        assert_eq!(open(1).err().map(|error| error.kind), Some(Kind::NotFound));
+        assert_eq!(
+            open(1).err().map(|error| error.kind),
+            Some(ErrorKind::NotFound)
+        );
     }
 
     #[test]

@@ -147,10 +147,10 @@ impl Executor {
         match request.work.stage() {
             Stage::Requested => RequestState::Starting,
             Stage::WaitingForThread { pool, is_exempt } => {
-                let client = request.call.map(|call| call.client);
+                let connection = request.call.map(|call| call.connection);
                 let holder = Holder {
                     resource: request.work.resource(),
-                    client,
+                    connection,
                     is_exempt,
                 };
                 RequestState::WaitingForThread(self.pools.wait(pool, &holder))

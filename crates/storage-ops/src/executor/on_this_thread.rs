@@ -42,7 +42,7 @@ impl Node {
         let mut guard = None;
         {
             let mut wait = pin!(async { guard = Some(self.locks.acquire(keys).await) });
-            self.host.clock().block_on(wait.as_mut());
+            self.windows.clock().block_on(wait.as_mut());
         }
         guard.expect("block_on returns when the locks are acquired")
     }

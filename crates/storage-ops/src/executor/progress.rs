@@ -12,7 +12,7 @@ use std::time::Duration;
 use tracing::{Span, field};
 
 use crate::executor::operation::Operation;
-use crate::scheduling::quotas::ClientId;
+use crate::scheduling::quotas::ConnectionId;
 use crate::scheduling::{PoolKind, Resource};
 use crate::sync::Arc;
 
@@ -24,8 +24,8 @@ pub struct Call {
     pub number: u64,
     /// What the caller names the call.
     pub label: &'static str,
-    /// The client that makes the call.
-    pub client: ClientId,
+    /// The connection that makes the call.
+    pub connection: ConnectionId,
     /// When the call began, by a clock of the caller.
     pub began: Duration,
 }
@@ -53,8 +53,8 @@ impl Call {
 /// Who requests an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
-    /// The client, whose share of the threads limits the operation.
-    pub(crate) client: Option<ClientId>,
+    /// The connection, whose share of the threads limits the operation.
+    pub(crate) connection: Option<ConnectionId>,
     pub(crate) call: Option<Call>,
 }
 
@@ -64,10 +64,10 @@ impl Requester {
     }
 }
 
-impl From<ClientId> for Requester {
-    fn from(client: ClientId) -> Self {
+impl From<ConnectionId> for Requester {
+    fn from(connection: ConnectionId) -> Self {
         Self {
-            client: Some(client),
+            connection: Some(connection),
             call: None,
         }
     }
@@ -76,13 +76,14 @@ impl From<ClientId> for Requester {
 impl From<Call> for Requester {
     fn from(call: Call) -> Self {
         Self {
-            client: Some(call.client),
+            connection: Some(call.connection),
             call: Some(call),
         }
     }
 }
 
-/// What an operation does now.
+/// What an operation does now, as it is recorded. `RequestState` says it with names, for the
+/// status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The operation has just been requested.

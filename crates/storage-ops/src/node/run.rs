@@ -6,9 +6,9 @@ use os::{Clock, Os};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
-use crate::host::{Fallback, Host};
 use crate::node::Node;
 use crate::scheduling::{LockKey, OperationContext, PoolKind, RunResult};
+use crate::windows::{Fallback, Windows};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,21 +73,21 @@ impl<'a> Run<'a> {
         self.node
     }
 
-    pub(crate) fn host(self) -> &'a Host {
-        &self.node.host
+    pub(crate) fn windows(self) -> &'a Windows {
+        &self.node.windows
     }
 
     pub(crate) fn os(self) -> &'a dyn Os {
-        self.node.host.os()
+        self.node.windows.os()
     }
 
     pub(crate) fn clock(self) -> &'a dyn Clock {
-        self.node.host.clock()
+        self.node.windows.clock()
     }
 
     /// Returns how long operations wait for Windows.
     pub(crate) fn timeouts(self) -> &'a Timeouts {
-        &self.node.host.timeouts
+        &self.node.windows.timeouts
     }
 
     /// Calls `body` with a run that has the lock of another object. Returns `None` if another
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
             return Ok(Some(value));
         }
         self.require_pool(PoolKind::Arrivals)?;
-        self.host().poll(self.timeouts().arrival, check)
+        self.windows().poll(self.timeouts().arrival, check)
     }
 
     /// Returns `first`, the result of a primary call. If its error says nothing about the object,
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
             self.require_pool(PoolKind::Wmi)?;
         }
         let outcome = second();
-        self.host().fallbacks.record(fallback, code);
+        self.windows().fallbacks.record(fallback, code);
         Ok(outcome.map_err(|failed| error.with_failed_fallback(&failed))?)
     }
 }

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use os::{OsError, OsResult, Secret, U16Str, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult};
-use crate::host::Host;
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::sync::{Mutex, lock};
+use crate::windows::Windows;
 
 /// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with
 /// its entry.
@@ -66,11 +66,11 @@ pub(crate) struct MappingRecord {
 impl MappingRecord {
     /// Marks the record as complete if Windows has started only now. The daemon calls this before
     /// it serves requests.
-    pub(crate) fn begin(host: &Host) {
-        if host.clock().since_start_of_windows() > SOON {
+    pub(crate) fn begin(windows: &Windows) {
+        if windows.clock().since_start_of_windows() > SOON {
             return;
         }
-        if let Err(code) = host
+        if let Err(code) = windows
             .os()
             .set_volatile_text(&wide(KEY), &wide(COMPLETE), &wide(""))
         {
@@ -79,16 +79,16 @@ impl MappingRecord {
     }
 
     /// Returns when and for whom the mapping of `share`, which exists, was made.
-    pub(crate) fn origin(&self, host: &Host, share: &str) -> OperationResult<Origin> {
+    pub(crate) fn origin(&self, windows: &Windows, share: &str) -> OperationResult<Origin> {
         if let Some(entry) = lock(&self.entries).get(share) {
             return Ok(Origin::SinceStartOfWindows(entry.user.clone()));
         }
-        if let Some(entry) = read(host, share)? {
+        if let Some(entry) = read(windows, share)? {
             return Ok(Origin::SinceStartOfWindows(
                 entry.strip_prefix(MADE_FOR).map(str::to_owned),
             ));
         }
-        let is_complete = read(host, COMPLETE)?.is_some();
+        let is_complete = read(windows, COMPLETE)?.is_some();
         Ok(if is_complete {
             Origin::BeforeStartOfWindows
         } else {
@@ -106,7 +106,7 @@ impl MappingRecord {
     }
 
     /// Records the user and the password of a mapping that is about to be made.
-    pub(crate) fn make(&self, host: &Host, share: &str, user: &str, password: &Secret) {
+    pub(crate) fn make(&self, windows: &Windows, share: &str, user: &str, password: &Secret) {
         // Without a user, Windows is not given the password.
         let digest = (!user.is_empty()).then(|| self.digest(share, password));
         lock(&self.entries).insert(
@@ -118,7 +118,7 @@ impl MappingRecord {
         );
         write(
             share,
-            host.os().set_volatile_text(
+            windows.os().set_volatile_text(
                 &wide(KEY),
                 &wide(share),
                 &wide(&format!("{MADE_FOR}{user}")),
@@ -128,13 +128,13 @@ impl MappingRecord {
 
     /// Records that a mapping was found and is used from now on: it counts as made since Windows
     /// started.
-    pub(crate) fn find(&self, host: &Host, share: &str, origin: &Origin) {
+    pub(crate) fn find(&self, windows: &Windows, share: &str, origin: &Origin) {
         // Any other mapping is in the record, or counts as made since then because the record is
         // incomplete.
         if *origin != Origin::BeforeStartOfWindows {
             return;
         }
-        if let Err(code) = host
+        if let Err(code) = windows
             .os()
             .set_volatile_text(&wide(KEY), &wide(share), &wide(FOUND))
         {
@@ -150,9 +150,9 @@ impl MappingRecord {
     }
 
     /// Removes a mapping that no longer exists.
-    pub(crate) fn forget(&self, host: &Host, share: &str) {
+    pub(crate) fn forget(&self, windows: &Windows, share: &str) {
         lock(&self.entries).remove(share);
-        match host.os().delete_registry_value(&wide(KEY), &wide(share)) {
+        match windows.os().delete_registry_value(&wide(KEY), &wide(share)) {
             Err(OsError::FILE_NOT_FOUND) => {}
             outcome => write(share, outcome),
         }
@@ -181,8 +181,8 @@ impl MappingRecord {
 }
 
 /// Reads a value of the record; `None` if the record has no such value.
-fn read(host: &Host, value: &str) -> OperationResult<Option<String>> {
-    match host.os().registry_text(&wide(KEY), &wide(value)) {
+fn read(windows: &Windows, value: &str) -> OperationResult<Option<String>> {
+    match windows.os().registry_text(&wide(KEY), &wide(value)) {
         Ok(text) => Ok(Some(text.to_string_lossy())),
         Err(OsError::FILE_NOT_FOUND) => Ok(None),
         Err(code) => {
@@ -190,7 +190,7 @@ fn read(host: &Host, value: &str) -> OperationResult<Option<String>> {
                 code,
                 format!(r"the record of SMB mappings, HKLM\{KEY}, cannot be read"),
             );
-            Err(error.with_kind(Kind::Internal))
+            Err(error.with_kind(ErrorKind::Internal))
         }
     }
 }

@@ -10,10 +10,9 @@ use os::abi::STORAGE_PORT_INTERFACE;
 use os::{Instance, Namespace, Os, OsError, U16String};
 
 use crate::devices::{Disk, disk_identifiers};
-use crate::error::{Kind, OperationError, quoted};
+use crate::error::{ErrorKind, OperationError, quoted};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::host::{Device, Fallback};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::instances::refresh_all;
@@ -24,6 +23,7 @@ use crate::scheduling::{
     LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition,
 };
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::windows::{Device, Fallback};
 
 use online::{bring_volumes_online, online_with_volumes, set_state};
 pub use partition::PartitionDisk;
@@ -225,9 +225,9 @@ impl Operation for GetDiskNumberByName {
                 // A disk that is slow may answer the next request.
                 let is_late = disk.code == OsError::SEM_TIMEOUT;
                 let kind = if is_late {
-                    Kind::Unavailable
+                    ErrorKind::Unavailable
                 } else {
-                    Kind::FailedPrecondition
+                    ErrorKind::FailedPrecondition
                 };
                 failed(OperationError::of(disk.code, reason).with_kind(kind))
             }
@@ -341,7 +341,7 @@ impl Operation for SetDiskState {
             // Drivers list the volumes next, which reports those that are missing. What WMI itself
             // cannot do may succeed later.
             Err(Stop::Failed(error))
-                if error.kind != Kind::StillRunning
+                if error.kind != ErrorKind::StillRunning
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
                     && !readings::volume::have_arrived(&volumes) =>
             {
@@ -372,7 +372,7 @@ impl Operation for Rescan {
     }
 
     fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Devices])
+        Ok(vec![LockKey::Rescan])
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
@@ -390,7 +390,7 @@ impl Operation for Rescan {
         let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
             os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
         };
-        for (port, answer) in run.host().query_each_for(PORT_PATIENCE, ports, scan) {
+        for (port, answer) in run.windows().query_each_for(PORT_PATIENCE, ports, scan) {
             match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
@@ -426,7 +426,7 @@ impl Operation for Rescan {
                 let error = OperationError::of(code, "no storage port could be scanned");
                 // A port that is late may answer the next request.
                 let kind = if code == OsError::SEM_TIMEOUT {
-                    Kind::Unavailable
+                    ErrorKind::Unavailable
                 } else {
                     error.kind
                 };

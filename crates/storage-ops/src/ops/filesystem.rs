@@ -4,7 +4,7 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, U16Str, U16String};
 
 use crate::devices::{Link, buffer};
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -45,7 +45,7 @@ impl Operation for PathExists {
         Ok(run
             .node()
             .directories
-            .exists(run.host(), &self.path, self.context)?)
+            .exists(run.windows(), &self.path, self.context)?)
     }
 }
 
@@ -115,7 +115,7 @@ impl Operation for Rmdir {
         if !self.force
             && node
                 .directories
-                .has_entries(node.host.os(), &self.path, self.context)
+                .has_entries(node.windows.os(), &self.path, self.context)
         {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }
@@ -130,7 +130,7 @@ impl Operation for Rmdir {
                 let still_exists =
                     run.node()
                         .directories
-                        .exists(run.host(), &self.path, self.context)?;
+                        .exists(run.windows(), &self.path, self.context)?;
                 if !still_exists {
                     return Ok(());
                 }
@@ -139,7 +139,7 @@ impl Operation for Rmdir {
                     error.reason
                 );
                 failed(OperationError {
-                    kind: Kind::Busy,
+                    kind: ErrorKind::Busy,
                     reason,
                     ..error
                 })
@@ -162,12 +162,12 @@ impl Rmdir {
             handle: entry.parent(),
             path_is_stable: true,
         };
-        let target = remove_tree::open(run.host(), parent, entry.leaf())?;
+        let target = remove_tree::open(run.windows(), parent, entry.leaf())?;
         if self.path.asks_for_directory() {
             ensure_directory(&*target.handle)?;
         }
         if self.force {
-            remove_tree::delete_all(run.host(), target)?;
+            remove_tree::delete_all(run.windows(), target)?;
         } else {
             remove_tree::delete(&target)?;
         }
@@ -234,7 +234,7 @@ impl Operation for RmdirContents {
         };
         run.begin_mutation()?;
         Ok(remove_tree::delete_contents(
-            run.host(),
+            run.windows(),
             remove_tree::Parent {
                 handle: &*directory,
                 path_is_stable,
@@ -257,7 +257,7 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
         registered.iter().partition(|other| upper(other) == path);
     if here.is_empty() {
         return failed(OperationError::new(
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "the directory has the reparse point of a mount point, but the mount manager has no \
              volume mounted there",
         ));
@@ -311,7 +311,7 @@ impl Operation for CreateSymlink {
             .entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
         let print = U16String::from_str(&self.source.to_string());
         create_link(
-            run.host(),
+            run.windows(),
             &entry,
             self.source.to_nt().as_u16str(),
             &print,
@@ -363,7 +363,7 @@ impl Operation for IsSymlink {
 
     fn run(&self, run: Run<'_>) -> RunResult<bool> {
         let lookup = run.node().directories.lookup();
-        if let Some(found) = lookup.query(run.host(), &self.path) {
+        if let Some(found) = lookup.query(run.windows(), &self.path) {
             return Ok(found.map(|()| false)?);
         }
         let path = self.path.to_nt();
@@ -377,7 +377,7 @@ impl Operation for IsSymlink {
         };
         let at_once = link
             .plain_host_path()
-            .and_then(|target| lookup.open(run.host(), &target));
+            .and_then(|target| lookup.open(run.windows(), &target));
         let target = if let Some(outcome) = at_once {
             outcome
         } else {

@@ -5,7 +5,7 @@
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
@@ -78,8 +78,9 @@ impl Operation for AddTargetPortal {
             "New",
             &self.portal.arguments(),
         );
-        let is_refused =
-            |error: &OperationError| !matches!(error.kind, Kind::StillRunning | Kind::Unavailable);
+        let is_refused = |error: &OperationError| {
+            !matches!(error.kind, ErrorKind::StillRunning | ErrorKind::Unavailable)
+        };
         if added.as_ref().is_err_and(is_refused) {
             // Windows also lists a portal that did not answer.
             if let Ok(Some(portal)) = find_portal(run, &self.portal) {
@@ -271,7 +272,7 @@ impl Operation for ConnectTarget {
         })?;
         let session = created_session(&returned);
         // Drivers list the disks next, without a retry. A target without disks is not an error.
-        run.host()
+        run.windows()
             .poll(run.timeouts().arrival, || -> OperationResult<_> {
                 if let Some(session) = &session
                     && !if_known(associated(
@@ -430,7 +431,7 @@ fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
     // Windows may spell the name otherwise than the request.
     let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
     let mut busy = None;
-    let ended = run.host().poll(run.timeouts().arrival, || {
+    let ended = run.windows().poll(run.timeouts().arrival, || {
         match invoke(run, &target, "Disconnect", &arguments) {
             Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
                 busy = Some(error);

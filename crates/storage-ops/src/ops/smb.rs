@@ -20,7 +20,7 @@ use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
@@ -113,10 +113,16 @@ impl Operation for NewSmbGlobalMapping {
         }
         let is_new = self.connect(run)?;
         let Some(entry) = entry else { return Ok(()) };
-        let linked = create_link(run.host(), &entry, substitute.as_u16str(), &print, || {
-            run.begin_mutation()?;
-            Ok(Options::DIRECTORY)
-        });
+        let linked = create_link(
+            run.windows(),
+            &entry,
+            substitute.as_u16str(),
+            &print,
+            || {
+                run.begin_mutation()?;
+                Ok(Options::DIRECTORY)
+            },
+        );
         if linked.is_err() && is_new {
             // No other operation can use the new mapping yet, because its share is locked, but pods
             // can by older links.
@@ -200,7 +206,7 @@ impl NewSmbGlobalMapping {
             return Ok(MappingState::NotMapped);
         }
         let share = self.remote.share();
-        let origin = run.node().smb_mappings.origin(run.host(), &share)?;
+        let origin = run.node().smb_mappings.origin(run.windows(), &share)?;
         let is_older = origin == Origin::BeforeStartOfWindows;
         let read = match share::read(run, &self.remote) {
             Err(Unreadable::ShareMissing(_)) if !is_older => {
@@ -209,7 +215,7 @@ impl NewSmbGlobalMapping {
             read => read,
         };
         match read {
-            Ok(()) => run.node().smb_mappings.find(run.host(), &share, &origin),
+            Ok(()) => run.node().smb_mappings.find(run.windows(), &share, &origin),
             Err(Unreadable::CredentialsRefused(code)) => {
                 return Ok(MappingState::CredentialsRefused(code));
             }
@@ -241,12 +247,12 @@ impl NewSmbGlobalMapping {
         // Recorded before the call: the mapping may be created long after the call has timed out.
         run.node()
             .smb_mappings
-            .make(run.host(), &share, &self.user(), &self.password);
+            .make(run.windows(), &share, &self.user(), &self.password);
         let error = match self.create_or_resolve_conflict(run) {
-            Err(error) if error.kind != Kind::StillRunning => error,
+            Err(error) if error.kind != ErrorKind::StillRunning => error,
             outcome => return outcome,
         };
-        run.node().smb_mappings.forget(run.host(), &share);
+        run.node().smb_mappings.forget(run.windows(), &share);
         Err(remedy::of_creation(&self.remote.server(), error))
     }
 

@@ -2,7 +2,7 @@
 
 use os::{OsError, Service, ServiceAccess, U16Str, U16String};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
@@ -24,7 +24,7 @@ const PAUSED: u32 = 7;
 impl ServiceName {
     fn open(&self, node: &Node, access: ServiceAccess) -> OperationResult<Box<dyn Service>> {
         Ok(node
-            .host
+            .windows
             .os()
             .open_service(&U16String::from_str(self.as_str()), access)?)
     }
@@ -122,7 +122,7 @@ impl Operation for StartService {
         // While Windows starts another service, for instance right after booting, it refuses to
         // start this one.
         let accepted = run
-            .host()
+            .windows()
             .poll(run.timeouts().service, || match service.start() {
                 Ok(()) | Err(OsError::SERVICE_ALREADY_RUNNING) => Ok(Some(())),
                 Err(OsError::SERVICE_DATABASE_LOCKED) => Ok(None),
@@ -212,8 +212,8 @@ impl Operation for StopService {
 fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
     // A service that is starting refuses controls until it runs.
     let accepted = node
-        .host
-        .poll(node.host.timeouts.service, || match service.stop() {
+        .windows
+        .poll(node.windows.timeouts.service, || match service.stop() {
             Ok(()) | Err(OsError::SERVICE_NOT_ACTIVE) => Ok(Some(())),
             Err(OsError::SERVICE_CANNOT_ACCEPT_CTRL) => {
                 Ok(matches!(service.state()?, STOPPED | STOP_PENDING).then_some(()))
@@ -230,7 +230,7 @@ fn stop(node: &Node, service: &dyn Service) -> OperationResult<()> {
 
 fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationResult<()> {
     let mut last = 0;
-    let reached = node.host.poll(node.host.timeouts.service, || {
+    let reached = node.windows.poll(node.windows.timeouts.service, || {
         last = service.state()?;
         if wanted == RUNNING && last == STOPPED {
             return Err(OperationError::precondition(
@@ -239,10 +239,10 @@ fn wait_for_state(node: &Node, service: &dyn Service, wanted: u32) -> OperationR
         }
         Ok((last == wanted).then_some(()))
     })?;
-    let seconds = node.host.timeouts.service.as_secs();
+    let seconds = node.windows.timeouts.service.as_secs();
     reached.ok_or_else(|| {
         OperationError::new(
-            Kind::StillRunning,
+            ErrorKind::StillRunning,
             format!("after {seconds} s the service is still in state {last}, not {wanted}"),
         )
     })

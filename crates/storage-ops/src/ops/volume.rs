@@ -125,13 +125,15 @@ impl Operation for IsVolumeFormatted {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<bool> {
-        let detected = readings::file_system::detect(run.host(), self.volume);
+        let detected = readings::file_system::detect(run.windows(), self.volume);
         let found = readings::file_system::or_reported(run, self.volume, detected)?;
         Ok(found != FileSystem::Raw)
     }
 }
 
-/// Queries the size and usage of the file system of a volume.
+/// Queries the size and usage of the file system of a volume, with `NtQueryVolumeInformationFile`
+/// and `FileFsFullSizeInformation` (`full_size` in `devices/file_system.rs`); if the answer says
+/// nothing, the storage provider is asked (`stats` in `readings/volume.rs`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeStats {
     /// The volume.

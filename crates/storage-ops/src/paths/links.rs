@@ -3,13 +3,13 @@
 use os::{Access, Handle, Open, Options, OsError, OsResult, U16Str};
 
 use crate::devices::{Link, reparse_point};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::{Fallback, Host};
 use crate::paths::remove_tree;
 use crate::paths::working_directories::EntryRef;
 use crate::scheduling::RunResult;
 use crate::types::upper_case;
+use crate::windows::{Fallback, Windows};
 
 /// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds
 /// without a change if an identical link exists; any other object of that name is an error.
@@ -17,7 +17,7 @@ use crate::types::upper_case;
 /// `begin` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`], after the operation has
 /// begun to make changes. It is called only if the link does not exist yet.
 pub(crate) fn create_link(
-    host: &Host,
+    windows: &Windows,
     entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
@@ -38,7 +38,7 @@ pub(crate) fn create_link(
     };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
-        Err(code) if !is_refusal(code) => host.fallbacks.record(Fallback::CreateLink, code),
+        Err(code) if !is_refusal(code) => windows.fallbacks.record(Fallback::CreateLink, code),
         outcome => return Ok(outcome.map_err(explained)?),
     }
     // No known program makes a link in this way. Go's standard library makes all of its links in
@@ -84,7 +84,7 @@ fn explained(code: OsError) -> OperationError {
         }
         code if ErrorClass::Unsupported.contains(code) => {
             OperationError::of(code, "the file system does not support symbolic links")
-                .with_kind(Kind::FailedPrecondition)
+                .with_kind(ErrorKind::FailedPrecondition)
         }
         code => code.into(),
     }
@@ -111,10 +111,10 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
         Some(Link::Symlink(target)) => {
             let target = reparse_point::win32_name(&target);
             let reason = format!("a link to {target} already exists at that path");
-            Err(OperationError::new(Kind::AlreadyExists, reason))
+            Err(OperationError::new(ErrorKind::AlreadyExists, reason))
         }
         _ => Err(OperationError::new(
-            Kind::AlreadyExists,
+            ErrorKind::AlreadyExists,
             "a file or directory already exists at that path",
         )),
     }

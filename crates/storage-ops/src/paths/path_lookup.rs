@@ -32,9 +32,9 @@ use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16
 
 use crate::devices::file_system;
 use crate::error_class::ErrorClass;
-use crate::host::{Fallback, Host};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
+use crate::windows::{Fallback, Windows};
 
 /// Paths on the system drive through links that every installation of Windows has: a junction to
 /// `C:\Users`, whose name depends on the language of Windows, and a symbolic link to
@@ -75,12 +75,12 @@ impl PathLookup {
 
     /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other
     /// calls.
-    pub(crate) fn test(&self, host: &Host) {
-        let root = open_root(host, &NtPath::drive_root(self.system_drive));
+    pub(crate) fn test(&self, windows: &Windows) {
+        let root = open_root(windows, &NtPath::drive_root(self.system_drive));
         let query = root
             .as_ref()
             .map_err(|code| *code)
-            .and_then(|root| self.find_name(host, &**root));
+            .and_then(|root| self.find_name(windows, &**root));
         let open = root.and_then(|root| {
             prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root)
         });
@@ -90,13 +90,14 @@ impl PathLookup {
 
     /// Returns the path of `root`, the root directory of the system drive, below which a query
     /// follows no link.
-    fn find_name(&self, host: &Host, root: &dyn Handle) -> OsResult<NtPath> {
+    fn find_name(&self, windows: &Windows, root: &dyn Handle) -> OsResult<NtPath> {
         let names = [
             root.final_path(PathForm::Device).map(NtPath::from_nt),
             Ok(NtPath::drive_root(self.system_drive)),
         ];
         let find = |name: &NtPath| {
-            host.os()
+            windows
+                .os()
                 .attributes(name)
                 .is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0)
         };
@@ -105,7 +106,7 @@ impl PathLookup {
             .flatten()
             .find(find)
             .ok_or(OsError::PATH_NOT_FOUND)?;
-        match prove(|path| host.os().attributes(&name.join(path)).map(drop)) {
+        match prove(|path| windows.os().attributes(&name.join(path)).map(drop)) {
             Err(code) if code == SUCCESS || !has_no_links(root) => Err(code),
             _ => Ok(name),
         }
@@ -123,13 +124,14 @@ impl PathLookup {
     /// Returns success if it exists, and neither it nor a component above it is a link; `DIRECTORY`
     /// if the path asks for a directory and names a file; or `FILE_NOT_FOUND` or `PATH_NOT_FOUND`.
     /// Returns `None` if the object must be opened.
-    pub(crate) fn query(&self, host: &Host, path: &HostPath) -> Option<OsResult<()>> {
+    pub(crate) fn query(&self, windows: &Windows, path: &HostPath) -> Option<OsResult<()>> {
         let tested = self
             .tested
             .get()
             .filter(|_| path.drive().eq_ignore_ascii_case(&self.system_drive))?;
-        let root = proved(host, &tested.query)?;
-        let attributes = found_or_missing(host, host.os().attributes(&root.join(path.names())))?;
+        let root = proved(windows, &tested.query)?;
+        let attributes =
+            found_or_missing(windows, windows.os().attributes(&root.join(path.names())))?;
         match attributes {
             Ok(found) if found & FILE_ATTRIBUTE_REPARSE_POINT != 0 => None,
             Ok(found) if found & FILE_ATTRIBUTE_DIRECTORY == 0 && path.asks_for_directory() => {
@@ -146,25 +148,29 @@ impl PathLookup {
     /// components must be opened one by one.
     pub(crate) fn open_below(
         &self,
-        host: &Host,
+        windows: &Windows,
         directory: &dyn Handle,
         path: &U16Str,
     ) -> Option<OsResult<Box<dyn Handle>>> {
-        proved(host, &self.tested.get()?.open)?;
-        found_or_missing(host, directory.open_below(path, &OPEN_NOFOLLOW))
+        proved(windows, &self.tested.get()?.open)?;
+        found_or_missing(windows, directory.open_below(path, &OPEN_NOFOLLOW))
     }
 
     /// Opens the object at `path` as [`Self::open_below`] does.
-    pub(crate) fn open(&self, host: &Host, path: &HostPath) -> Option<OsResult<Box<dyn Handle>>> {
+    pub(crate) fn open(
+        &self,
+        windows: &Windows,
+        path: &HostPath,
+    ) -> Option<OsResult<Box<dyn Handle>>> {
         // A single component has no links above it.
         let names = Some(path.names()).filter(|names| components(names).nth(1).is_some())?;
-        let root = proved(host, &self.tested.get()?.open)?;
+        let root = proved(windows, &self.tested.get()?.open)?;
         if path.drive().eq_ignore_ascii_case(&self.system_drive) {
-            return self.open_below(host, &**root, names);
+            return self.open_below(windows, &**root, names);
         }
         // Another volume may be dismounted at any time, or get another letter.
-        let root = open_root(host, &path.drive_root()).ok()?;
-        self.open_below(host, &*root, names)
+        let root = open_root(windows, &path.drive_root()).ok()?;
+        self.open_below(windows, &*root, names)
     }
 }
 
@@ -192,27 +198,27 @@ fn has_no_links(root: &dyn Handle) -> bool {
 }
 
 /// Returns what was proved; counts the fallback if nothing was.
-fn proved<'a, T>(host: &Host, proof: &'a OsResult<T>) -> Option<&'a T> {
+fn proved<'a, T>(windows: &Windows, proof: &'a OsResult<T>) -> Option<&'a T> {
     proof
         .as_ref()
-        .map_err(|code| host.fallbacks.record(Fallback::PathLookup, *code))
+        .map_err(|code| windows.fallbacks.record(Fallback::PathLookup, *code))
         .ok()
 }
 
-fn open_root(host: &Host, path: &NtPath) -> OsResult<Box<dyn Handle>> {
-    host.os().open(
+fn open_root(windows: &Windows, path: &NtPath) -> OsResult<Box<dyn Handle>> {
+    windows.os().open(
         path,
         &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
     )
 }
 
 /// Returns `outcome` if the object was found or is missing.
-fn found_or_missing<T>(host: &Host, outcome: OsResult<T>) -> Option<OsResult<T>> {
+fn found_or_missing<T>(windows: &Windows, outcome: OsResult<T>) -> Option<OsResult<T>> {
     match outcome {
         Ok(_) | Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND) => return Some(outcome),
         // The flag, and not an object on the path, may be what was refused.
         Err(code) if ErrorClass::UnsupportedOrInvalid.contains(code) => {
-            host.fallbacks.record(Fallback::PathLookup, code);
+            windows.fallbacks.record(Fallback::PathLookup, code);
         }
         Err(_) => {}
     }

@@ -7,14 +7,14 @@ use os::OsError;
 use tracing::Span;
 
 use crate::devices::Link;
-use crate::error::{Error, Kind, OperationError};
+use crate::error::{Error, ErrorKind, OperationError};
 
 /// Creates the error of a path that is refused because of a link on it. Callers, the log and the
 /// metrics know it by its code, which no other error of csi-proxy has.
 pub(crate) fn refusal(reason: impl Into<String>) -> OperationError {
     OperationError {
         code: Some(OsError::REPARSE_POINT_ENCOUNTERED),
-        ..OperationError::new(Kind::FailedPrecondition, reason)
+        ..OperationError::new(ErrorKind::FailedPrecondition, reason)
     }
 }
 

@@ -13,10 +13,10 @@ use zerocopy::IntoBytes;
 
 use crate::devices::reparse_point::is_surrogate;
 use crate::devices::{Link, buffer};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::{Fallback, Host};
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, win32_path};
+use crate::windows::{Fallback, Windows};
 
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
@@ -82,8 +82,8 @@ pub(crate) struct DeleteHandle {
 
 /// Opens `name` in `parent` to delete it. If it is a volume mount point, the volume is unmounted
 /// first.
-pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
-    let entry = open_for_delete(host, parent, name)?;
+pub(crate) fn open(windows: &Windows, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+    let entry = open_for_delete(windows, parent, name)?;
     // The mount manager is passed a path, so it is called only if the path cannot lead to another
     // mount point by then.
     if !parent.path_is_stable || !is_mount_point(&*entry.handle) {
@@ -97,24 +97,24 @@ pub(crate) fn open(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
         if is_mount_point(&*held)
             && let Ok(path) = win32_path(parent.handle, name)
         {
-            unregister(host, &path, held);
+            unregister(windows, &path, held);
         }
     }
-    open_for_delete(host, parent, name)
+    open_for_delete(windows, parent, name)
 }
 
 /// Removes the mount point at `path`, which is open as `held`, from the database of the mount
 /// manager. The directory is deleted whether this succeeds or not.
-fn unregister(host: &Host, path: &U16Str, held: Box<dyn Handle>) {
-    if let Err(code @ OsError::SHARING_VIOLATION) = host.os().delete_volume_mount_point(path)
+fn unregister(windows: &Windows, path: &U16Str, held: Box<dyn Handle>) {
+    if let Err(code @ OsError::SHARING_VIOLATION) = windows.os().delete_volume_mount_point(path)
         && is_mount_point(&*held)
     {
         // No document says how the mount manager opens the directory. Without the handle, its
         // parent can be emptied and become a link: docs/security.md states what a container could
         // reach then.
-        host.fallbacks.record(Fallback::Unmount, code);
+        windows.fallbacks.record(Fallback::Unmount, code);
         drop(held);
-        let _ = host.os().delete_volume_mount_point(path);
+        let _ = windows.os().delete_volume_mount_point(path);
     }
 }
 
@@ -122,7 +122,7 @@ fn is_mount_point(handle: &dyn Handle) -> bool {
     Link::of(handle).is_ok_and(|link| link.is_some_and(|link| link.volume().is_some()))
 }
 
-fn open_for_delete(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
+fn open_for_delete(windows: &Windows, parent: Parent<'_>, name: &U16Str) -> OsResult<DeleteHandle> {
     let open = || match open_with_any_share(parent, name, &OPEN_FOR_DELETE) {
         Err(OsError::ACCESS_DENIED) => open_with_any_share(parent, name, &OPEN_ONLY_FOR_DELETE),
         outcome => outcome,
@@ -131,7 +131,7 @@ fn open_for_delete(host: &Host, parent: Parent<'_>, name: &U16Str) -> OsResult<D
     // not do so.
     for _ in 0..OPLOCK_TRIES {
         match open() {
-            Err(OsError::OPLOCK_BREAK_IN_PROGRESS) => host.clock().sleep(OPLOCK_INTERVAL),
+            Err(OsError::OPLOCK_BREAK_IN_PROGRESS) => windows.clock().sleep(OPLOCK_INTERVAL),
             outcome => return outcome,
         }
     }
@@ -208,37 +208,41 @@ pub(crate) fn keep(created: &dyn Handle) -> OsResult<()> {
 
 /// Deletes `entry`, opened by [`open`], with all its contents.
 ///
-/// Errors: [`Kind::Busy`] if the time limit is exceeded. The rest is deleted when the request is
-/// repeated.
-pub(crate) fn delete_all(host: &Host, entry: DeleteHandle) -> OperationResult<()> {
-    delete_tree(&Removal::begin(host), entry, &mut ListingBuffer::default())
+/// Errors: [`ErrorKind::Busy`] if the time limit is exceeded. The rest is deleted when the request
+/// is repeated.
+pub(crate) fn delete_all(windows: &Windows, entry: DeleteHandle) -> OperationResult<()> {
+    delete_tree(
+        &Removal::begin(windows),
+        entry,
+        &mut ListingBuffer::default(),
+    )
 }
 
 /// The removal of a tree. When its time is over, it ends between two entries, even if other
 /// processes keep adding entries.
 struct Removal<'a> {
-    host: &'a Host,
+    windows: &'a Windows,
     deadline: Time,
 }
 
 impl<'a> Removal<'a> {
-    fn begin(host: &'a Host) -> Self {
+    fn begin(windows: &'a Windows) -> Self {
         Self {
-            host,
-            deadline: host.clock().now() + host.timeouts.removal,
+            windows,
+            deadline: windows.clock().now() + windows.timeouts.removal,
         }
     }
 
     fn check_time(&self) -> OperationResult<()> {
-        if self.host.clock().now() < self.deadline {
+        if self.windows.clock().now() < self.deadline {
             return Ok(());
         }
-        let limit = self.host.timeouts.removal;
+        let limit = self.windows.timeouts.removal;
         let reason = format!(
             "the removal was stopped after {limit:?} and is not complete; repeat the request to go \
              on"
         );
-        Err(OperationError::new(Kind::Busy, reason))
+        Err(OperationError::new(ErrorKind::Busy, reason))
     }
 }
 
@@ -279,11 +283,11 @@ fn delete_tree(
 ///
 /// Errors: as [`delete_all`].
 pub(crate) fn delete_contents(
-    host: &Host,
+    windows: &Windows,
     directory: Parent<'_>,
     excluded: Option<&str>,
 ) -> OperationResult<()> {
-    let (removal, mut rounds, mut buffer) = (Removal::begin(host), 0, ListingBuffer::default());
+    let (removal, mut rounds, mut buffer) = (Removal::begin(windows), 0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
         let listing = buffer.names(directory.handle, NAMES)?;
@@ -294,7 +298,7 @@ pub(crate) fn delete_contents(
                 continue;
             }
             removal.check_time()?;
-            let entry = match open(host, directory, &name) {
+            let entry = match open(windows, directory, &name) {
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {
                     skipped_any = true;
                     continue;
@@ -401,7 +405,7 @@ impl Level {
         while let Some(name) = self.listing.names.pop() {
             removal.check_time()?;
             match Self::delete_if_empty(
-                removal.host,
+                removal.windows,
                 self.as_parent(),
                 &name,
                 self.depth + 1,
@@ -419,13 +423,13 @@ impl Level {
 
     /// Deletes `name` in `parent`, or returns it if it is a directory that is not empty.
     fn delete_if_empty(
-        host: &Host,
+        windows: &Windows,
         parent: Parent<'_>,
         name: &U16Str,
         depth: usize,
         buffer: &mut ListingBuffer,
     ) -> OsResult<Option<Self>> {
-        let child = Self::new(open(host, parent, name)?, depth, buffer)?;
+        let child = Self::new(open(windows, parent, name)?, depth, buffer)?;
         if !child.listing.names.is_empty() {
             return Ok(Some(child));
         }

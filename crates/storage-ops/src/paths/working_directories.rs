@@ -24,15 +24,15 @@ use os::{
 use crate::config::Config;
 use crate::devices::reparse_point::has_own_entries;
 use crate::devices::{Link, buffer};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Host;
 use crate::paths::on_node;
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, ensure_directory, win32_path};
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::refused_links;
 use crate::paths::remove_tree;
 use crate::types::{HostPath, PathContext, components, split_last};
+use crate::windows::Windows;
 
 /// The directories in which drivers may change files.
 pub(crate) struct WorkingDirectories {
@@ -186,10 +186,8 @@ impl WorkingDirectories {
         let list = list.join(", ");
         let reason = match context.filter(|_| only.is_some()) {
             None => {
-                format!(
-                    "{path} is not in a working directory ({list}); csi-proxy's flag -working-dir \
-                     adds others"
-                )
+                let outside = outside(path);
+                format!("{outside} ({list}); csi-proxy's flag -working-dir adds others")
             }
             Some(PathContext::Plugin) => {
                 format!(
@@ -200,7 +198,7 @@ impl WorkingDirectories {
                 format!("{path} is not in {list}, which csi-proxy's flag -kubelet-pod-path sets")
             }
         };
-        Err(OperationError::new(Kind::PermissionDenied, reason))
+        Err(OperationError::new(ErrorKind::PermissionDenied, reason))
     }
 
     /// Checks, by the text only, that `path` is in a working directory, and neither is nor contains
@@ -224,7 +222,7 @@ impl WorkingDirectories {
         } else {
             format!("{path} contains the working directory {directory}")
         };
-        Err(OperationError::new(Kind::PermissionDenied, reason))
+        Err(OperationError::new(ErrorKind::PermissionDenied, reason))
     }
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
@@ -354,26 +352,26 @@ impl WorkingDirectories {
     /// Returns whether `path` exists, without following a link in its last component.
     pub(crate) fn exists(
         &self,
-        host: &Host,
+        windows: &Windows,
         path: &HostPath,
         context: Option<PathContext>,
     ) -> OperationResult<bool> {
         self.check(path, context)?;
         // If there is a link on the path to the working directory, or below it, the query decides
         // nothing.
-        if let Some(outcome) = self.lookup.query(host, path) {
+        if let Some(outcome) = self.lookup.query(windows, path) {
             return Ok(outcome.is_ok());
         }
         let is_directory_wanted = path.asks_for_directory();
         let find = |path: &HostPath| -> OperationResult<bool> {
             let (directory, below) = self.locate(path)?;
-            let found = self.find(host, directory.open(host.os())?, below)?;
+            let found = self.find(windows, directory.open(windows.os())?, below)?;
             if is_directory_wanted {
                 ensure_directory(&*found)?;
             }
             Ok(true)
         };
-        match self.where_it_is(host.os(), path, &find) {
+        match self.where_it_is(windows.os(), path, &find) {
             // On a disk or server that has gone away nothing is known to be missing.
             Err(error) if error.code.is_some_and(is_missing) => Ok(false),
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => {
@@ -387,14 +385,14 @@ impl WorkingDirectories {
     /// last component.
     fn find(
         &self,
-        host: &Host,
+        windows: &Windows,
         root: Box<dyn Handle>,
         below: &U16Str,
     ) -> OperationResult<Box<dyn Handle>> {
         let Some((above, leaf)) = split_last(below) else {
             return Ok(root);
         };
-        if let Some(opened) = self.lookup.open_below(host, &*root, below) {
+        if let Some(opened) = self.lookup.open_below(windows, &*root, below) {
             return Ok(opened?);
         }
         let mut parent = root;
@@ -435,7 +433,7 @@ impl WorkingDirectories {
                 Ok(())
             }
             Ok(_) => Err(OperationError::new(
-                Kind::AlreadyExists,
+                ErrorKind::AlreadyExists,
                 "a file of that name already exists",
             )),
             Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
@@ -450,9 +448,7 @@ impl WorkingDirectories {
     ) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
         let mut all = self.outermost.iter();
         let found = all.find_map(|directory| Some((directory, path.below(&directory.path)?)));
-        found.ok_or_else(|| {
-            OperationError::precondition(format!("{path} is not in a working directory"))
-        })
+        found.ok_or_else(|| OperationError::precondition(outside(path)))
     }
 }
 
@@ -503,4 +499,9 @@ fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Bo
         Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
     }
+}
+
+/// Returns the words of the refusal of a path outside the working directories.
+fn outside(path: &HostPath) -> String {
+    format!("{path} is not in a working directory")
 }

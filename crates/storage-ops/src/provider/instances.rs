@@ -5,7 +5,7 @@ use std::time::Duration;
 use os::{Instance, MethodCall, Namespace, NtPath, OsError, Returned, U16String, Value};
 
 use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::provider::wmi;
 use crate::types::DiskNumber;
@@ -82,45 +82,49 @@ pub(crate) fn invoke(
 
 pub(crate) fn method_error(method: &str, code: OsError) -> OperationError {
     let (kind, reason) = match code {
-        code::TIMEOUT => (Kind::StillRunning, ": the provider timed out"),
-        code::IN_USE | code::DEVICE_BUSY => (Kind::Busy, ": the object is in use"),
-        code::SIZE_NOT_SUPPORTED => (Kind::FailedPrecondition, ": the size is not supported"),
-        code::NO_SPACE => (Kind::FailedPrecondition, ": there is not enough free space"),
-        code::ACCESS_DENIED => (Kind::PermissionDenied, ": access is denied"),
+        code::TIMEOUT => (ErrorKind::StillRunning, ": the provider timed out"),
+        code::IN_USE | code::DEVICE_BUSY => (ErrorKind::Busy, ": the object is in use"),
+        code::SIZE_NOT_SUPPORTED => (ErrorKind::FailedPrecondition, ": the size is not supported"),
+        code::NO_SPACE => (
+            ErrorKind::FailedPrecondition,
+            ": there is not enough free space",
+        ),
+        code::ACCESS_DENIED => (ErrorKind::PermissionDenied, ": access is denied"),
         code::STALE_CACHE => (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             ": the cache of the provider is out of date",
         ),
         code::TOO_SMALL_FOR_GPT => (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             ": the disk is too small for a GPT",
         ),
-        code::CLUSTERED | code::VOLUME_CLUSTERED => {
-            (Kind::FailedPrecondition, ": the disk belongs to a cluster")
-        }
+        code::CLUSTERED | code::VOLUME_CLUSTERED => (
+            ErrorKind::FailedPrecondition,
+            ": the disk belongs to a cluster",
+        ),
         code::NOT_INITIALIZED => (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             ": the disk has no partition table",
         ),
         code::DISK_READ_ONLY | code::VOLUME_READ_ONLY => {
-            (Kind::FailedPrecondition, ": the disk is read-only")
+            (ErrorKind::FailedPrecondition, ": the disk is read-only")
         }
-        code::DISK_OFFLINE => (Kind::FailedPrecondition, ": the disk is offline"),
+        code::DISK_OFFLINE => (ErrorKind::FailedPrecondition, ": the disk is offline"),
         code::CRITICAL_DISK | code::SYSTEM_PARTITION => (
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             ": the disk is one that the node itself uses",
         ),
         // The cluster size is invalid, the file system is not supported, there are too many
         // clusters, or they are too small.
         OsError(43000 | 43001 | 43003 | 43005) => (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             ": -format-file-system or -format-allocation-unit does not suit the volume",
         ),
         code::UNKNOWN_FILE_SYSTEM => (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             ": the file system cannot be resized",
         ),
-        _ => (Kind::Internal, ""),
+        _ => (ErrorKind::Internal, ""),
     };
     let reason = format!(
         "the storage provider's {method} failed{reason} ({})",
@@ -165,7 +169,7 @@ pub(crate) fn find_where(
         return Ok(instance);
     }
     refresh_all(run)?;
-    let found = run.host().poll(run.timeouts().arrival, known)?;
+    let found = run.windows().poll(run.timeouts().arrival, known)?;
     found.ok_or_else(|| OperationError::not_found(format!("WMI found no {object}")))
 }
 
@@ -222,17 +226,21 @@ mod tests {
     use os::OsError;
 
     use super::{code, method_error};
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn an_error_of_the_provider_has_the_kind_reason_and_code_of_its_return_value() {
         for (code, kind, words) in [
-            (code::TIMEOUT, Kind::StillRunning, "timed out"),
-            (code::IN_USE, Kind::Busy, "in use"),
-            (code::ACCESS_DENIED, Kind::PermissionDenied, "denied"),
-            (code::DISK_OFFLINE, Kind::FailedPrecondition, "offline"),
-            (code::CRITICAL_DISK, Kind::PermissionDenied, "node itself"),
-            (OsError(4), Kind::Internal, "failed"),
+            (code::TIMEOUT, ErrorKind::StillRunning, "timed out"),
+            (code::IN_USE, ErrorKind::Busy, "in use"),
+            (code::ACCESS_DENIED, ErrorKind::PermissionDenied, "denied"),
+            (code::DISK_OFFLINE, ErrorKind::FailedPrecondition, "offline"),
+            (
+                code::CRITICAL_DISK,
+                ErrorKind::PermissionDenied,
+                "node itself",
+            ),
+            (OsError(4), ErrorKind::Internal, "failed"),
         ] {
             let error = method_error("Format", code);
             assert_eq!((error.kind, error.code), (kind, Some(code)));

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use os::{Instance, MethodCall, Namespace, OsError, Returned, Value};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::provider::wmi::{call, object_path, query, quote};
 use crate::types::{DiskNumber, Iqn, TargetPortal};
@@ -86,7 +86,7 @@ pub(crate) fn invoke(
         Err(error) => return Err(error),
     };
     let error = OperationError::of(code, format!("the iSCSI initiator refused {method}"));
-    Err(error.with_kind(Kind::FailedPrecondition))
+    Err(error.with_kind(ErrorKind::FailedPrecondition))
 }
 
 /// Returns whether the initiator has returned the code (`ISDSC_...`).
@@ -150,7 +150,12 @@ pub(crate) fn associated(
 /// key. The caller then looks the object up, which takes another query and tells what is missing.
 pub(crate) fn if_known(found: OperationResult<Vec<Instance>>) -> OperationResult<Vec<Instance>> {
     match found {
-        Err(error) if !matches!(error.kind, Kind::Unavailable | Kind::PermissionDenied) => {
+        Err(error)
+            if !matches!(
+                error.kind,
+                ErrorKind::Unavailable | ErrorKind::PermissionDenied
+            ) =>
+        {
             Ok(Vec::new())
         }
         found => found,

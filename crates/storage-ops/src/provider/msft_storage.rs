@@ -12,9 +12,8 @@ use os::abi::DiskAttributes;
 use os::{Instance, OsError, Returned, U16String, Value};
 
 use crate::devices::{Disk, Partition, disk_identifiers, volume};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::comparison::{Reported, difference, is_same_size};
 use crate::provider::instances::{
@@ -24,6 +23,7 @@ use crate::provider::instances::{
 use crate::provider::wmi;
 use crate::scheduling::{PoolKind, RunResult, caught};
 use crate::types::VolumeId;
+use crate::windows::Fallback;
 
 /// The codes with which a provider whose cache is out of date may refuse to change a disk that is
 /// ready.
@@ -83,12 +83,12 @@ fn change(
 /// Returns the error of a change whose object may have been removed meanwhile: the provider has no
 /// return value for that. `find` looks for the object.
 fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
-    if error.kind != Kind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
+    if error.kind != ErrorKind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
         return error;
     }
     let reason = format!("it was removed meanwhile: {}", error.reason);
     OperationError {
-        kind: Kind::NotFound,
+        kind: ErrorKind::NotFound,
         reason,
         ..error
     }
@@ -137,7 +137,7 @@ fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     check_same(run, disk, &instance)?;
     if let Some(property) = difference(device, &instance)
         && run
-            .host()
+            .windows()
             .fallbacks
             .count(Fallback::ProviderCache, OsError(property as u32))
     {
@@ -307,7 +307,7 @@ pub(crate) fn bring_new_volume_online(
             Err(error)
                 if !matches!(
                     error.kind,
-                    Kind::StillRunning | Kind::Unavailable | Kind::PermissionDenied
+                    ErrorKind::StillRunning | ErrorKind::Unavailable | ErrorKind::PermissionDenied
                 ) => {}
             outcome => return Ok(outcome?),
         }
@@ -362,7 +362,7 @@ pub(crate) fn format(
     let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
     let mut refused = None;
     let formatted = run
-        .host()
+        .windows()
         .poll(run.timeouts().arrival, || -> RunResult<_> {
             let instance = find(run, &wql, &format!("volume {id}"))?;
             match caught(needs_format())? {

@@ -1,5 +1,5 @@
 //! Reports of the storage provider about disks and volumes, as the Go program reads them: the
-//! fallback if a device does not answer (see [`crate::host::fallback`]).
+//! fallback if a device does not answer (see [`crate::windows::fallback`]).
 
 use os::abi::{DiskAttributes, DiskExtent};
 use os::{Instance, Namespace, U16Str, Uuid, Value};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use os::{CallStatus, Instance, MethodCall, Namespace, OsError, Returned, class_of};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 
@@ -40,7 +40,7 @@ pub(crate) fn query(
         .os()
         .wmi()
         .query(namespace, wql, began + run.timeouts().query);
-    run.host().wmi_calls.add(
+    run.windows().wmi_calls.add(
         class_in(wql),
         "query",
         found.is_err(),
@@ -52,7 +52,7 @@ pub(crate) fn query(
         }
         if ErrorClass::NotStarted.contains(code) {
             return OperationError::of(code, "WMI did not answer the query in time")
-                .with_kind(Kind::Unavailable);
+                .with_kind(ErrorKind::Unavailable);
         }
         OperationError::of(code, "the WMI query failed")
     })
@@ -70,13 +70,13 @@ pub(crate) fn call(
     // method.
     if call.path.is_empty() {
         let reason = format!("WMI returned an object without a path, so {method} cannot be called");
-        return Err(OperationError::new(Kind::Internal, reason));
+        return Err(OperationError::new(ErrorKind::Internal, reason));
     }
     run.begin_mutation()?;
     let began = run.clock().now();
     let status = run.os().wmi().call(call, began + timeout);
     let has_failed = !matches!(&status, Ok(CallStatus::Done(returned)) if returned.code == 0);
-    run.host().wmi_calls.add(
+    run.windows().wmi_calls.add(
         class_of(call.path),
         method,
         has_failed,
@@ -90,18 +90,18 @@ pub(crate) fn call(
             let reason = format!(
                 "{method} is still running after {seconds} s; repeat the request to wait for it"
             );
-            Err(OperationError::new(Kind::StillRunning, reason))
+            Err(OperationError::new(ErrorKind::StillRunning, reason))
         }
         Err(code) if ErrorClass::NotInstalled.contains(code) => {
             Err(not_installed(code, class_of(call.path)))
         }
         Err(code) if ErrorClass::NotStarted.contains(code) => {
             let error = OperationError::of(code, format!("WMI did not start {method} in time"));
-            Err(error.with_kind(Kind::Unavailable))
+            Err(error.with_kind(ErrorKind::Unavailable))
         }
         Err(code) if ErrorClass::OutcomeUnknown.contains(code) => {
             let reason = format!("the connection to WMI broke, and {method} may still be running");
-            Err(OperationError::of(code, reason).with_kind(Kind::StillRunning))
+            Err(OperationError::of(code, reason).with_kind(ErrorKind::StillRunning))
         }
         Err(code) => Err(OperationError::of(code, format!("{method} failed"))),
     }
@@ -143,7 +143,7 @@ mod tests {
     use os::{MethodCall, Namespace};
 
     use super::{call, class_in};
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::node::run::Run;
     use crate::scheduling::OperationContext;
     use crate::{Config, Node};
@@ -154,7 +154,7 @@ mod tests {
         let context = OperationContext::before_locks();
         let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
         let error = call(Run::new(&node, &context), &format, Duration::from_secs(1)).unwrap_err();
-        assert_eq!((error.kind, error.code), (Kind::Internal, None));
+        assert_eq!((error.kind, error.code), (ErrorKind::Internal, None));
         assert!(
             error.to_string().contains("without a path, so Format"),
             "{error}"

@@ -9,11 +9,11 @@ use crate::devices::Disk;
 use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
 use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
-use crate::host::{Device, Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::scheduling::RunResult;
 use crate::types::DiskNumber;
+use crate::windows::{Device, Fallback, Windows};
 
 /// A disk that could not be opened or read.
 pub(crate) struct UnreadDisk {
@@ -33,39 +33,40 @@ pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 /// Opens each disk and calls `read`, as [`read_listed`] does. If Windows does not list the disks,
 /// takes those that the storage provider reports.
 pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<DisksRead<R>> {
-    run.or_fallback(Fallback::DiskList, read_listed(run.host(), read), || {
+    run.or_fallback(Fallback::DiskList, read_listed(run.windows(), read), || {
         let numbers = report::disk_numbers(run)?;
         let devices = numbers
             .into_iter()
             .map(|number| (NtPath::disk(number.0), Device::Disk(number)));
-        Ok(read_each(run.host(), devices, read))
+        Ok(read_each(run.windows(), devices, read))
     })
 }
 
 /// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make
 /// all queries of the disk that the caller needs.
 pub(crate) fn read_listed<R: Send + 'static>(
-    host: &Host,
+    windows: &Windows,
     read: Read<R>,
 ) -> OperationResult<DisksRead<R>> {
-    let interfaces = host.os().device_interfaces(DISK_INTERFACE)?;
+    let interfaces = windows.os().device_interfaces(DISK_INTERFACE)?;
     let present: HashSet<_> = interfaces.iter().collect();
-    host.device_queries
+    windows
+        .device_queries
         .forget(|device| matches!(device, Device::Interface(path) if !present.contains(path)));
     let devices = interfaces
         .into_iter()
         .map(|path| (NtPath::from_win32(&path), Device::Interface(path)));
-    Ok(read_each(host, devices, read))
+    Ok(read_each(windows, devices, read))
 }
 
 fn read_each<R: Send + 'static>(
-    host: &Host,
+    windows: &Windows,
     devices: impl Iterator<Item = (NtPath, Device)>,
     read: Read<R>,
 ) -> DisksRead<R> {
     let (mut disks, mut unread) = (Vec::new(), Vec::new());
     let targets = devices.map(|(path, device)| (device, (path, read)));
-    let answers = host.query_each(targets, |os, (path, read), identify| {
+    let answers = windows.query_each(targets, |os, (path, read), identify| {
         let handle = os.open(&path, &OPEN_FOR_QUERY)?;
         let Some(number) = device_number(&*handle)? else {
             return Ok(None);
@@ -77,7 +78,7 @@ fn read_each<R: Send + 'static>(
         match (answer, device) {
             (None, device) => {
                 unread.push(UnreadDisk {
-                    device: host.device_queries.as_disk(device),
+                    device: windows.device_queries.as_disk(device),
                     code: OsError::SEM_TIMEOUT,
                 });
             }
@@ -87,7 +88,7 @@ fn read_each<R: Send + 'static>(
             // A disk that is removed while the list is read is left out.
             (Some(Err(code)), _) if ErrorClass::DeviceRemoved.contains(code) => {}
             (Some(Err(code)), device) => {
-                let device = host.device_queries.as_disk(device);
+                let device = windows.device_queries.as_disk(device);
                 tracing::warn!(%device, %code, "left out a disk that could not be opened");
                 unread.push(UnreadDisk { device, code });
             }

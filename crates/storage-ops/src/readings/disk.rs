@@ -5,11 +5,11 @@ use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, PartitionTable};
 use crate::error::{OperationError, OperationResult};
-use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::{instances, report};
 use crate::scheduling::RunResult;
 use crate::types::DiskNumber;
+use crate::windows::Fallback;
 
 /// Queries [`DiskAttributes::OFFLINE`] and [`DiskAttributes::READ_ONLY`] of an open disk.
 pub(crate) fn attributes(run: Run<'_>, disk: &Disk) -> RunResult<u64> {

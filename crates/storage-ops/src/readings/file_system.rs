@@ -6,17 +6,18 @@ use crate::devices::volume::OPEN_FOR_READ;
 use crate::devices::{FileSystem, file_system, volume};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::{Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::scheduling::RunResult;
 use crate::types::VolumeId;
+use crate::windows::{Fallback, Windows};
 
 /// Determines the file system of `volume`. If it cannot be determined, that is an error, because
 /// callers format a raw volume.
-pub(crate) fn detect(host: &Host, volume: VolumeId) -> OperationResult<FileSystem> {
-    let handle = volume::open(host.os(), volume, &OPEN_FOR_READ)?;
-    let name = file_system::name_of(&*handle).or_else(|code| none_if_no_root(host, volume, code));
+pub(crate) fn detect(windows: &Windows, volume: VolumeId) -> OperationResult<FileSystem> {
+    let handle = volume::open(windows.os(), volume, &OPEN_FOR_READ)?;
+    let name =
+        file_system::name_of(&*handle).or_else(|code| none_if_no_root(windows, volume, code));
     let name = name.map_err(|code| OperationError::of(code, "the file system cannot be read"))?;
     if let Some(name) = name {
         return Ok(FileSystem::Named(name));
@@ -59,12 +60,12 @@ pub(crate) fn or_reported(
 /// Returns `None` for the name of the file system after `code`, if that says nothing about the
 /// volume and its root directory cannot be opened because Windows has mounted no file system.
 /// Otherwise returns `code`.
-fn none_if_no_root(host: &Host, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
+fn none_if_no_root(windows: &Windows, volume: VolumeId, code: OsError) -> OsResult<Option<String>> {
     if ErrorClass::UnsupportedOrInvalid.contains(code)
-        && host.os().open(&volume.root(), &OPEN_FOR_READ).err()
+        && windows.os().open(&volume.root(), &OPEN_FOR_READ).err()
             == Some(OsError::UNRECOGNIZED_VOLUME)
     {
-        host.fallbacks.record(Fallback::FileSystem, code);
+        windows.fallbacks.record(Fallback::FileSystem, code);
         return Ok(None);
     }
     Err(code)

@@ -3,10 +3,10 @@
 use os::Namespace;
 
 use crate::devices::smbios;
-use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::wmi;
 use crate::scheduling::{PoolKind, RunResult};
+use crate::windows::Fallback;
 
 /// Returns the serial number in the firmware's table or, if the table has none or cannot be read,
 /// the one that WMI reports.
@@ -17,7 +17,7 @@ pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {
     }
     run.require_pool(PoolKind::Wmi)?;
     if let Err(code) = first {
-        run.host()
+        run.windows()
             .fallbacks
             .record(Fallback::BiosSerialNumber, code);
     }

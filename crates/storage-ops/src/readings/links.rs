@@ -26,7 +26,7 @@ pub(crate) fn follow_to_target(run: Run<'_>, link: &Link) -> RunResult<()> {
 /// Opens the object at `path` to query it, in the pools that the links among its parent directories
 /// require. These links are followed; one in the last component is not.
 pub(crate) fn open_itself(run: Run<'_>, path: &HostPath) -> RunResult<OsResult<Box<dyn Handle>>> {
-    if let Some(outcome) = run.node().directories.lookup().open(run.host(), path) {
+    if let Some(outcome) = run.node().directories.lookup().open(run.windows(), path) {
         return Ok(outcome);
     }
     let mut links_left = MAX_LINKS;

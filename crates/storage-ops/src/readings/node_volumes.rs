@@ -5,9 +5,8 @@
 use os::{Handle, OsError, PathForm};
 
 use crate::devices::{Disk, Link, Partition, PartitionKind, volume};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::on_node;
@@ -15,6 +14,7 @@ use crate::provider::report;
 use crate::readings::volume::extents;
 use crate::scheduling::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
+use crate::windows::Fallback;
 
 /// Refuses `volume` if the node itself uses it. The node uses: the volume of Windows; the volumes
 /// of the working directories and of other paths of the node, and each volume on the way to them;
@@ -26,7 +26,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
         return failed(OperationError::new(
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "the volume is used by the node itself",
         ));
     }
@@ -51,7 +51,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
                 }
                 _ => continue,
             };
-            return failed(OperationError::new(Kind::PermissionDenied, reason));
+            return failed(OperationError::new(ErrorKind::PermissionDenied, reason));
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
 pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> {
     if has_volume_of_node(node, disk)? {
         return Err(OperationError::new(
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "the disk has a volume that the node itself uses",
         ));
     }
@@ -72,7 +72,7 @@ pub(crate) fn refuse_disk(node: &Node, disk: DiskNumber) -> OperationResult<()> 
 /// Returns whether the disk has an extent of a volume that the node itself uses.
 pub(crate) fn has_volume_of_node(node: &Node, disk: DiskNumber) -> OperationResult<bool> {
     for volume in of_node(node)? {
-        let extents = volume::extents_of(node.host.os(), volume).map_err(undetermined)?;
+        let extents = volume::extents_of(node.windows.os(), volume).map_err(undetermined)?;
         if extents.is_empty() {
             return Err(undetermined(OperationError::precondition(format!(
                 "volume {volume} has no extents"
@@ -108,14 +108,14 @@ fn of_node(node: &Node) -> OperationResult<Vec<VolumeId>> {
 /// Returns the volumes on the way to `path`, and its own.
 fn on_the_way(node: &Node, path: &HostPath) -> OperationResult<Vec<VolumeId>> {
     // If there is no link on the path, it is on one volume.
-    if let Some(Ok(found)) = node.directories.lookup().open(&node.host, path)
+    if let Some(Ok(found)) = node.directories.lookup().open(&node.windows, path)
         && Link::of(&*found)?.is_none()
     {
         return Ok(volume_of(&*found)?.into_iter().collect());
     }
     let look = || {
         let mut roots = Vec::new();
-        let outcome = on_node::roots(node.host.os(), path, &mut roots);
+        let outcome = on_node::roots(node.windows.os(), path, &mut roots);
         let is_absent = outcome.as_ref().is_err_and(|error| {
             let is_drive = roots.is_empty();
             error
@@ -175,7 +175,7 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
     if node.directories.check(path, None).is_ok() {
         return Ok(true);
     }
-    for directory in node.directories.open_outermost(node.host.os()) {
+    for directory in node.directories.open_outermost(node.windows.os()) {
         let directory = match directory {
             Err(code) if is_directory_missing(code) || is_empty_drive(code) => continue,
             directory => directory,
@@ -201,8 +201,8 @@ fn undetermined(mut error: OperationError) -> OperationError {
         error.reason
     );
     // The object of the request exists: the missing object is one of the node.
-    if error.kind == Kind::NotFound {
-        error.kind = Kind::FailedPrecondition;
+    if error.kind == ErrorKind::NotFound {
+        error.kind = ErrorKind::FailedPrecondition;
     }
     error
 }

@@ -97,7 +97,7 @@ pub(crate) fn wait_for_share(
     remote: &UncPath,
 ) -> OperationResult<Result<(), Unreadable>> {
     let answer = run
-        .host()
+        .windows()
         .poll(run.timeouts().share_gone, || -> OperationResult<_> {
             Ok(match list(run.os(), remote, true) {
                 Ok(()) => Some(Ok(())),

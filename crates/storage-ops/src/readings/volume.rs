@@ -7,14 +7,14 @@ use os::abi::DiskExtent;
 use crate::devices::disk::OPEN_FOR_QUERY;
 use crate::devices::volume::OPEN_FOR_READ;
 use crate::devices::{Disk, Partition, PartitionKind, file_system, volume};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
-use crate::host::{Device, Fallback, Host};
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::readings::disk;
 use crate::scheduling::{LockKey, PoolKind, RunResult, Stop, caught, failed};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
+use crate::windows::{Device, Fallback, Windows};
 
 /// The offset of a volume on its disk, and the volume.
 type VolumeAt = (u64, VolumeId);
@@ -79,12 +79,14 @@ pub(crate) fn on_disk(
     disk: DiskNumber,
     partitions: &[Partition],
 ) -> RunResult<Vec<(u64, VolumeId)>> {
-    let found = match queried_on_disk(run.host(), disk) {
+    let found = match queried_on_disk(run.windows(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
             run.require_pool(PoolKind::Wmi)?;
             // The volume that cannot be queried may be on another disk.
             let reported = report::volumes_on(run, disk).unwrap_or_default();
-            run.host().fallbacks.record(Fallback::VolumesOfDisk, code);
+            run.windows()
+                .fallbacks
+                .record(Fallback::VolumesOfDisk, code);
             let queried: Vec<_> = found.iter().map(|(_, volume)| *volume).collect();
             found.extend(
                 reported
@@ -115,18 +117,18 @@ fn in_order(mut found: Vec<(u64, VolumeId)>, partitions: &[Partition]) -> Vec<(u
 
 /// Returns the volumes on `disk`, and the first inconclusive answer of a volume that may be on it.
 fn queried_on_disk(
-    host: &Host,
+    windows: &Windows,
     disk: DiskNumber,
 ) -> OperationResult<(Vec<VolumeAt>, Option<OsError>)> {
     let (mut found, mut unknown) = (Vec::new(), None);
-    let ids: Vec<_> = host
+    let ids: Vec<_> = windows
         .os()
         .volumes()?
         .iter()
         .filter_map(|name| VolumeId::from_windows(name))
         .collect();
     let targets = ids.iter().map(|id| (Device::Volume(*id), *id));
-    let answers = host.query_each(targets, |os, id, _| {
+    let answers = windows.query_each(targets, |os, id, _| {
         volume::extents(&*os.open(&id.device(), &OPEN_FOR_QUERY)?)
     });
     for (id, (_, extents)) in ids.into_iter().zip(answers) {
@@ -187,7 +189,7 @@ pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
 /// then.
 pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     let mut volumes = DataVolumes::new();
-    run.host()
+    run.windows()
         .poll(run.timeouts().arrival, || -> RunResult<_> {
             volumes = data_volumes(run, disk)?;
             Ok(have_arrived(&volumes).then_some(()))
@@ -207,12 +209,15 @@ pub(crate) enum VolumeState {
 }
 
 /// Returns the partitions whose volumes are not known to be online.
-pub(crate) fn not_online(host: &Host, volumes: &DataVolumes) -> Vec<(Partition, VolumeState)> {
+pub(crate) fn not_online(
+    windows: &Windows,
+    volumes: &DataVolumes,
+) -> Vec<(Partition, VolumeState)> {
     let arrived = volumes
         .iter()
         .filter_map(|(_, volume)| *volume)
         .map(|volume| (Device::Volume(volume), volume));
-    let answers = host.query_each(arrived, |os, id, _| {
+    let answers = windows.query_each(arrived, |os, id, _| {
         file_system::probe(&*os.open(&id.device(), &OPEN_FOR_READ)?)
     });
     let state = |volume: VolumeId| {
@@ -246,7 +251,7 @@ pub(crate) fn stats(run: Run<'_>, volume: VolumeId) -> RunResult<VolumeStats> {
 pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let first = volume::flush(run.os(), volume);
     match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
-        Err(Stop::Failed(error)) if error.kind != Kind::NotFound => {
+        Err(Stop::Failed(error)) if error.kind != ErrorKind::NotFound => {
             let reason = format!(
                 "the cache of the volume could not be written to its disk: {}",
                 error.reason

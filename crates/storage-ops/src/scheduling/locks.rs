@@ -33,8 +33,8 @@ pub enum LockKey {
     Service(String),
     /// A disk, by its number, with all volumes on it.
     Disk(DiskNumber),
-    /// The scan for new devices.
-    Devices,
+    /// The search for new disks, which one [`Rescan`](crate::Rescan) makes at a time.
+    Rescan,
 }
 
 impl LockKey {
@@ -60,24 +60,27 @@ impl fmt::Display for LockKey {
             Self::Initiator => f.write_str("iSCSI initiator"),
             Self::Service(service) => write!(f, "service {service}"),
             Self::Disk(number) => number.fmt(f),
-            Self::Devices => f.write_str("search for devices"),
+            Self::Rescan => f.write_str("rescan"),
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum LockMode {
     Shared,
     Exclusive,
 }
 
 /// The requests for one key, in order.
-type Queue = VecDeque<(u64, Mode)>;
+type Queue = VecDeque<(u64, LockMode)>;
 
 /// Returns how many requests at the head of the queue are granted: one that is exclusive, or all
 /// that are shared up to the first exclusive one.
 fn granted(queue: &Queue) -> usize {
-    match queue.iter().position(|(_, mode)| *mode == Mode::Exclusive) {
+    match queue
+        .iter()
+        .position(|(_, mode)| *mode == LockMode::Exclusive)
+    {
         Some(0) => 1,
         Some(shared) => shared,
         None => queue.len(),
@@ -147,9 +150,11 @@ impl Locks {
 
     fn join(&self, owner: Option<Owner>, keys: Vec<LockKey>) -> Acquire {
         let parents: Vec<LockKey> = keys.iter().flat_map(LockKey::parents).collect();
-        let mut modes: BTreeMap<LockKey, Mode> =
-            parents.into_iter().map(|key| (key, Mode::Shared)).collect();
-        modes.extend(keys.into_iter().map(|key| (key, Mode::Exclusive)));
+        let mut modes: BTreeMap<LockKey, LockMode> = parents
+            .into_iter()
+            .map(|key| (key, LockMode::Shared))
+            .collect();
+        modes.extend(keys.into_iter().map(|key| (key, LockMode::Exclusive)));
         let mut table = lock(&self.0);
         let id = table.next;
         table.next += 1;
@@ -194,7 +199,7 @@ impl Locks {
     pub(crate) fn in_use(&self) -> Vec<KeyUse> {
         let table = lock(&self.0);
         let one = |(key, queue): (&LockKey, &Queue)| {
-            let request = |(id, _): &(u64, Mode)| {
+            let request = |(id, _): &(u64, LockMode)| {
                 let (call, is_outlived) = table
                     .owners
                     .get(id)
@@ -209,7 +214,7 @@ impl Locks {
             let waiting = granted.split_off(self::granted(queue));
             let is_exclusive = queue
                 .front()
-                .is_some_and(|(_, mode)| *mode == Mode::Exclusive);
+                .is_some_and(|(_, mode)| *mode == LockMode::Exclusive);
             KeyUse {
                 key: key.clone(),
                 granted,
@@ -264,13 +269,13 @@ pub(crate) struct Guard {
     locks: Locks,
     id: u64,
     owner: Option<Owner>,
-    keys: BTreeMap<LockKey, Mode>,
+    keys: BTreeMap<LockKey, LockMode>,
 }
 
 impl Guard {
     /// Returns whether `key` is locked.
     pub(crate) fn covers(&self, key: &LockKey) -> bool {
-        self.keys.get(key) == Some(&Mode::Exclusive)
+        self.keys.get(key) == Some(&LockMode::Exclusive)
     }
 
     /// Returns the locks of more keys, for the same owner, unless another request has or waits for

@@ -1,20 +1,20 @@
-//! Quotas of the threads of a pool, for resources and for clients.
+//! Quotas of the threads of a pool, for resources and for connections.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::scheduling::pool_kind::Resource;
 
-/// A sender of requests, such as a connection to a server.
+/// The connection over which an operation is requested. Each has its own share of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(pub u64);
+pub struct ConnectionId(pub u64);
 
-/// The resource and the client that a thread works for. Without a resource or a client, the quota
-/// for it does not apply.
+/// The resource and the connection that a thread works for. Without a resource or a connection, the
+/// quota for it does not apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Holder {
     pub(crate) resource: Option<Resource>,
-    pub(crate) client: Option<ClientId>,
+    pub(crate) connection: Option<ConnectionId>,
     /// Whether the quotas do not apply, because the operation has begun a change. The thread counts
     /// nevertheless.
     pub(crate) is_exempt: bool,
@@ -22,19 +22,19 @@ pub(crate) struct Holder {
 
 /// How many threads of a pool are in use, and for whom.
 ///
-/// A resource or client without a thread may take any free thread. A resource that holds a thread
-/// already may take beyond_first threads only from a quarter of the pool, which all such resources
-/// share; a client that holds a thread, only from half of the pool, which all such clients share.
-/// So a few slow resources, or a few clients with many requests, leave threads to other resources
-/// and clients.
+/// A resource or connection without a thread may take any free thread. A resource that holds a
+/// thread already may take further threads only from a quarter of the pool, which all such
+/// resources share; a connection that holds a thread, only from half of the pool, which all such
+/// connections share. So a few slow resources, or a few connections with many requests, leave
+/// threads to other resources and connections.
 ///
 /// The server's gate for calls leaves more, because it refuses a call that waits too long. Here an
-/// operation waits, and the client that has the fewest threads gets the next thread.
+/// operation waits, and the connection that has the fewest threads gets the next thread.
 pub(crate) struct Usage {
     capacity: usize,
     in_use: usize,
     by_resource: Holdings<Resource>,
-    by_client: Holdings<ClientId>,
+    by_connection: Holdings<ConnectionId>,
 }
 
 impl Usage {
@@ -43,7 +43,7 @@ impl Usage {
             capacity,
             in_use: 0,
             by_resource: Holdings::new(capacity / 4),
-            by_client: Holdings::new(capacity / 2),
+            by_connection: Holdings::new(capacity / 2),
         }
     }
 
@@ -56,7 +56,7 @@ impl Usage {
     pub(crate) fn admits(&self, holder: &Holder) -> bool {
         let is_within_quotas = || {
             self.by_resource.admits(holder.resource.as_ref())
-                && self.by_client.admits(holder.client.as_ref())
+                && self.by_connection.admits(holder.connection.as_ref())
         };
         self.in_use < self.capacity && (holder.is_exempt || is_within_quotas())
     }
@@ -74,7 +74,7 @@ impl Usage {
             Some(resource) if !self.by_resource.admits(Some(resource)) => {
                 (resource.to_string(), self.by_resource.held(Some(resource)))
             }
-            _ => ("the connection".to_owned(), self.of_client(holder)),
+            _ => ("the connection".to_owned(), self.of_connection(holder)),
         };
         format!(
             "waiting: {who} already uses its {held} of the {} threads of pool {pool}",
@@ -82,26 +82,26 @@ impl Usage {
         )
     }
 
-    /// Returns how many threads the client of `holder` has; 0 if the quotas do not apply to
+    /// Returns how many threads the connection of `holder` has; 0 if the quotas do not apply to
     /// `holder`, which lets it go first.
-    pub(crate) fn of_client(&self, holder: &Holder) -> usize {
+    pub(crate) fn of_connection(&self, holder: &Holder) -> usize {
         if holder.is_exempt {
             0
         } else {
-            self.by_client.held(holder.client.as_ref())
+            self.by_connection.held(holder.connection.as_ref())
         }
     }
 
     pub(crate) fn add(&mut self, holder: &Holder) {
         self.in_use += 1;
         self.by_resource.add(holder.resource.as_ref());
-        self.by_client.add(holder.client.as_ref());
+        self.by_connection.add(holder.connection.as_ref());
     }
 
     pub(crate) fn remove(&mut self, holder: &Holder) {
         self.in_use -= 1;
         self.by_resource.remove(holder.resource.as_ref());
-        self.by_client.remove(holder.client.as_ref());
+        self.by_connection.remove(holder.connection.as_ref());
     }
 }
 
@@ -155,14 +155,14 @@ impl<K: Clone + Eq + Hash> Holdings<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientId, Holder, Usage};
+    use super::{ConnectionId, Holder, Usage};
     use crate::scheduling::pool_kind::Resource;
     use crate::types::DiskNumber;
 
-    fn holder(disk: u32, client: u64) -> Holder {
+    fn holder(disk: u32, connection: u64) -> Holder {
         Holder {
             resource: Some(Resource::Disk(DiskNumber(disk))),
-            client: Some(ClientId(client)),
+            connection: Some(ConnectionId(connection)),
             is_exempt: false,
         }
     }
@@ -178,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn two_clients_leave_something_to_the_others_however_many_resources_they_use() {
+    fn two_connections_leave_something_to_the_others_however_many_resources_they_use() {
         let mut usage = Usage::new(16);
-        let counts: [usize; 3] = [1, 2, 3].map(|client| {
+        let counts: [usize; 3] = [1, 2, 3].map(|connection| {
             (0..100)
-                .map(|disk| fill(&mut usage, &holder(disk, client)))
+                .map(|disk| fill(&mut usage, &holder(disk, connection)))
                 .sum()
         });
         assert_eq!(counts, [9, 1, 1]);
@@ -192,7 +192,7 @@ mod tests {
     fn the_words_for_a_wait_agree_with_the_numbers_of_the_pool() {
         let mut usage = Usage::new(16);
         fill(&mut usage, &holder(5, 1));
-        let wait = |usage: &Usage, disk, client| usage.wait(&holder(disk, client), "disks");
+        let wait = |usage: &Usage, disk, connection| usage.wait(&holder(disk, connection), "disks");
         assert_eq!(
             wait(&usage, 5, 2),
             "waiting: disk 5 already uses its 5 of the 16 threads of pool disks"
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(
             (
                 usage.in_use,
-                usage.by_client.beyond_first,
+                usage.by_connection.beyond_first,
                 usage.by_resource.held.len()
             ),
             (0, 0, 0)
@@ -238,7 +238,7 @@ mod tests {
                 &mut usage,
                 &Holder {
                     resource: None,
-                    client: None,
+                    connection: None,
                     is_exempt: false
                 }
             ),

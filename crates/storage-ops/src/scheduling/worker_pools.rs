@@ -1,17 +1,17 @@
 //! Worker threads, a bounded number for each kind of work.
 //!
 //! [`Usage`] has the quotas of a pool. An operation beyond its quota waits. A free thread goes to
-//! the client that has the fewest threads; of clients with equally many, to the operation that has
-//! waited longest. So however many slow operations a client has, another client waits for at most
-//! one of them to end. The number of waiting operations is not limited here: the server limits the
-//! calls that it runs.
+//! the connection that has the fewest threads; of connections with equally many, to the operation
+//! that has waited longest. So however many slow operations a connection has, another connection
+//! waits for at most one of them to end. The number of waiting operations is not limited here: the
+//! server limits the calls that it runs.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{self, AssertUnwindSafe};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{Holder, Usage};
 use crate::scheduling::stop::{RunResult, failed};
@@ -142,7 +142,7 @@ impl State {
             .iter()
             .filter(|(_, waiting)| self.threads.admits(&waiting.holder));
         admitted
-            .min_by_key(|(_, waiting)| self.threads.of_client(&waiting.holder))
+            .min_by_key(|(_, waiting)| self.threads.of_connection(&waiting.holder))
             .map(|(id, _)| *id)
     }
 }
@@ -199,7 +199,7 @@ impl Thread {
         // The runtime is shutting down if it does not run the body.
         done.await.unwrap_or_else(|_| {
             failed(OperationError::new(
-                Kind::Internal,
+                ErrorKind::Internal,
                 "the daemon is shutting down",
             ))
         })
@@ -212,7 +212,7 @@ pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; se
 /// Runs `body` and converts a panic, which the panic hook has logged, into an error.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T> {
     panic::catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or_else(|_| failed(OperationError::new(Kind::Internal, DEFECT)))
+        .unwrap_or_else(|_| failed(OperationError::new(ErrorKind::Internal, DEFECT)))
 }
 
 #[cfg(test)]
@@ -224,18 +224,18 @@ mod tests {
 
     use super::{ThreadRequest, WorkerPool};
     use crate::scheduling::pool_kind::Resource;
-    use crate::scheduling::quotas::{ClientId, Holder};
+    use crate::scheduling::quotas::{ConnectionId, Holder};
 
-    fn holder(disk: u32, client: u64) -> Holder {
+    fn holder(disk: u32, connection: u64) -> Holder {
         Holder {
             resource: Some(Resource::Disk(DiskNumber(disk))),
-            client: Some(ClientId(client)),
+            connection: Some(ConnectionId(connection)),
             is_exempt: false,
         }
     }
 
-    fn enter(pool: &Arc<WorkerPool>, disk: u32, client: u64) -> ThreadRequest {
-        WorkerPool::enter(pool, holder(disk, client))
+    fn enter(pool: &Arc<WorkerPool>, disk: u32, connection: u64) -> ThreadRequest {
+        WorkerPool::enter(pool, holder(disk, connection))
     }
 
     fn has_thread(request: &ThreadRequest) -> bool {
@@ -274,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn the_next_threads_go_to_the_clients_that_have_the_fewest() {
+    fn the_next_threads_go_to_the_connections_that_have_the_fewest() {
         let pool = Arc::default();
-        // Eight clients take all threads, and many more of their operations wait.
+        // Eight connections take all threads, and many more of their operations wait.
         let mut greedy: Vec<_> = (0..400)
             .map(|n| enter(&pool, n, u64::from(n % 8)))
             .collect();

@@ -1,7 +1,11 @@
 //! Where a disk is attached.
 
 /// Where a disk is attached, as the storage provider reports it. Each part is a decimal number, or
-/// empty if the location does not contain it.
+/// empty if the location does not contain it. The location of an NVMe disk may end with its
+/// adapter: `target` and `lun` are then empty, and a driver that looks for a LUN does not find the
+/// disk.
+///
+/// The text is `Location` of `MSFT_Disk`; `ListDiskLocations` in `ops/disk.rs` reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskLocation {
@@ -71,6 +75,7 @@ mod tests {
                 "PCI Slot 3 : Adapter 0 : Port 0 : Target 1 : LUN 0",
                 location("0", "", "1", "0"),
             ),
+            // An NVMe disk.
             (
                 "Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0",
                 location("0", "12606208", "", ""),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use faults::Call as Primitive;
 use storage_ops::{
-    ActiveRequest, Activity, Call, ClientId, DiskNumber, Executor, Kind, ListDiskLocations,
-    LockKey, Operation, PoolKind, RequestState,
+    ActiveRequest, Activity, Call, ConnectionId, DiskNumber, ErrorKind, Executor,
+    ListDiskLocations, LockKey, Operation, PoolKind, RequestState,
 };
 use tokio::task::JoinHandle;
 
@@ -19,7 +19,7 @@ fn call(number: u64, label: &'static str) -> Call {
     Call {
         number,
         label,
-        client: ClientId(7),
+        connection: ConnectionId(7),
         began: Duration::from_secs(number),
     }
 }
@@ -163,7 +163,7 @@ async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
     let error = partition(1, Duration::from_millis(20))
         .await
         .expect_err("it does not end in time");
-    assert_eq!(error.kind(), Kind::StillRunning, "{error}");
+    assert_eq!(error.kind(), ErrorKind::StillRunning, "{error}");
     let activity = executor.activity();
     let [lock] = &activity.locks[..] else {
         panic!("{activity:?}")
@@ -183,7 +183,7 @@ async fn a_read_that_waits_tells_its_pool_and_one_that_hangs_is_listed_until_it_
     let reads: Vec<_> = (1..=10)
         .map(|number| start(&executor, number, ListDiskLocations))
         .collect();
-    // The share of one client: the last one waits for a thread.
+    // The share of one connection: the last one waits for a thread.
     gate.reached_by(9).await;
     let wait = "waiting: the connection already uses its 9 of the 16 threads of pool wmi";
     let waiting = RequestState::WaitingForThread(wait.to_owned());

@@ -10,7 +10,7 @@ use os::{
     Returned, Time, Value, Wmi,
 };
 use os_sim::{Builder, Sim};
-use storage_ops::{FormatVolume, IsVolumeFormatted, Kind, Node};
+use storage_ops::{ErrorKind, FormatVolume, IsVolumeFormatted, Node};
 
 use crate::setup::{
     GIB, NoProbe, PARTITION, layered, mount, node_on, ntfs, probed, refused, set_online, traced,
@@ -144,7 +144,7 @@ fn an_offline_volume_is_not_formatted() {
         let error = refused(
             &node,
             &IsVolumeFormatted { volume },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert_eq!(error.code(), Some(OsError::NOT_READY));
         node.run(&FormatVolume::new(volume)).unwrap_err();

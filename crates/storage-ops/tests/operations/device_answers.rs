@@ -6,8 +6,8 @@ use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, Partitio
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
-    IsVolumeFormatted, Kind, ListDiskIds, Rescan,
+    ErrorKind, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, ListDiskIds, Rescan,
 };
 
 use zerocopy::{FromZeros, IntoBytes};
@@ -193,9 +193,13 @@ fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() 
         refused(
             &node,
             &IsVolumeFormatted { volume },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
-        refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &FormatVolume::new(volume),
+            ErrorKind::FailedPrecondition,
+        );
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
     }
 }
@@ -222,7 +226,7 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
                 .sector_size(sector)
                 .formatted(name);
             let sim = if offline { disk.offline() } else { disk }.build();
-            let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &PARTITION, ErrorKind::FailedPrecondition);
             assert!(
                 error.to_string().contains("does not overwrite"),
                 "{name}: {error}"
@@ -285,7 +289,7 @@ fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
     let error = refused(
         &probed(&sim, failing("read", OsError::IO_DEVICE)),
         &PARTITION,
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
@@ -330,7 +334,11 @@ fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
 fn a_storage_port_is_scanned_again_after_an_error() {
     let sim = os_sim::node().build();
     sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
-    refused(&node_on(&sim), &GetDiskStats { disk: ONE }, Kind::NotFound);
+    refused(
+        &node_on(&sim),
+        &GetDiskStats { disk: ONE },
+        ErrorKind::NotFound,
+    );
     probed(&sim, failing_once("reenumerate", OsError::GEN_FAILURE))
         .run(&Rescan)
         .unwrap();
@@ -349,7 +357,7 @@ fn a_name_that_is_not_found_while_a_disk_is_removed_is_reported_with_the_code_of
         &GetDiskNumberByName {
             name: "pvc-x".into(),
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
     assert_eq!(error.code(), Some(OsError::DEVICE_NOT_CONNECTED), "{error}");
 }
@@ -366,7 +374,7 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
     ] {
         assert_eq!(
             (error.kind(), error.code()),
-            (Kind::FailedPrecondition, Some(OsError::NOT_READY)),
+            (ErrorKind::FailedPrecondition, Some(OsError::NOT_READY)),
             "{error}"
         );
     }
@@ -538,7 +546,7 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
     node(&sim, GPT).run(&PARTITION).unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
     let sim = os_sim::node().disk(GIB).offline().build();
-    let error = refused(&node(&sim, MBR), &PARTITION, Kind::FailedPrecondition);
+    let error = refused(&node(&sim, MBR), &PARTITION, ErrorKind::FailedPrecondition);
     assert!(
         error
             .to_string()
@@ -566,7 +574,7 @@ fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() 
     );
     assert_eq!(
         node.run(&set_online(1, true)).unwrap_err().kind(),
-        Kind::NotFound
+        ErrorKind::NotFound
     );
 }
 
@@ -669,7 +677,11 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
     ] {
         let sim = disk.build();
         let before = sim.snapshot();
-        refused(&node(&sim, layer), &PARTITION, Kind::FailedPrecondition);
+        refused(
+            &node(&sim, layer),
+            &PARTITION,
+            ErrorKind::FailedPrecondition,
+        );
         assert_eq!(sim.snapshot(), before, "{what}");
     }
 }
@@ -715,6 +727,6 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
     let sim = os_sim::node().disk(GIB).build();
     let before = sim.snapshot();
     let node = layered(&sim, Mbr);
-    refused(&node, &PARTITION, Kind::FailedPrecondition);
+    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }

@@ -15,8 +15,8 @@ use os::abi::ControlCode;
 use os::{Access, MethodCall, Namespace, NtPath, Open, Options, Os, OsError};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
-    IsVolumeFormatted, Kind, Rescan,
+    ErrorKind, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    IsVolumeFormatted, Rescan,
 };
 
 /// `FSCTL_LOCK_VOLUME`.
@@ -229,7 +229,7 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
         if same {
             node.run(&PARTITION).unwrap();
         } else {
-            let error = refused(&node, &PARTITION, Kind::FailedPrecondition);
+            let error = refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
             assert!(
                 error
                     .to_string()
@@ -330,20 +330,20 @@ fn every_query_reports_a_removed_disk_as_not_found() {
         refused(
             &probed(&sim, removal_before(&sim, primitive)),
             &GetDiskStats { disk: ONE },
-            Kind::NotFound,
+            ErrorKind::NotFound,
         );
     }
     for primitive in ["open", "control DISK_GET_DISK_ATTRIBUTES", SET] {
         let sim = os_sim::node().disk(GIB).offline().build();
         let (node, trace) = traced(&sim, removal_before(&sim, primitive));
-        refused(&node, &set_online(1, true), Kind::NotFound);
+        refused(&node, &set_online(1, true), ErrorKind::NotFound);
         assert_eq!(trace.counts().wmi, 0, "WMI is not called");
     }
     let absent = probed(
         &os_sim::node().build(),
         failing("open", OsError::NO_SUCH_DEVICE),
     );
-    let error = refused(&absent, &GetDiskState { disk: ONE }, Kind::NotFound);
+    let error = refused(&absent, &GetDiskState { disk: ONE }, ErrorKind::NotFound);
     assert!(
         error.to_string().ends_with("disk 1 does not exist (433)"),
         "{error}"
@@ -364,12 +364,12 @@ fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
         (
             FSCTL_LOCK_VOLUME,
             OsError::ACCESS_DENIED,
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         ),
         (
             FSCTL_DISMOUNT_VOLUME,
             OsError::NOT_READY,
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         ),
     ] {
         device.control(control, &[], &mut []).unwrap();
@@ -394,7 +394,7 @@ fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
         &GetDiskNumberByName {
             name: "pvc-x".into(),
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
     assert!(
         error.to_string().ends_with("no disk has that name"),
@@ -406,16 +406,16 @@ fn a_disk_that_is_removed_while_names_are_compared_is_left_out() {
 fn each_failure_of_a_wmi_method_has_its_own_kind() {
     const RESCAN: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
     for (code, kind) in [
-        (OsError::WMI_TIMED_OUT, Kind::Unavailable),
-        (OsError::WMI_QUEUE_FULL, Kind::Unavailable),
+        (OsError::WMI_TIMED_OUT, ErrorKind::Unavailable),
+        (OsError::WMI_QUEUE_FULL, ErrorKind::Unavailable),
         // What a provider posts is its own answer, not that of the queue or the connection.
-        (OsError::BUSY, Kind::FailedPrecondition),
-        (OsError::WAIT_TIMEOUT, Kind::Internal),
-        (OsError(0x8007_06ba), Kind::Internal),
-        (OsError::RPC_CALL_FAILED, Kind::StillRunning),
-        (OsError::WBEM_TRANSPORT_FAILURE, Kind::StillRunning),
-        (OsError::WBEM_NOT_FOUND, Kind::NotFound),
-        (OsError::WBEM_FAILED, Kind::Internal),
+        (OsError::BUSY, ErrorKind::FailedPrecondition),
+        (OsError::WAIT_TIMEOUT, ErrorKind::Internal),
+        (OsError(0x8007_06ba), ErrorKind::Internal),
+        (OsError::RPC_CALL_FAILED, ErrorKind::StillRunning),
+        (OsError::WBEM_TRANSPORT_FAILURE, ErrorKind::StillRunning),
+        (OsError::WBEM_NOT_FOUND, ErrorKind::NotFound),
+        (OsError::WBEM_FAILED, ErrorKind::Internal),
     ] {
         let sim = os_sim::node().build();
         let error = refused(&probed(&sim, failing(RESCAN, code)), &Rescan, kind);
@@ -428,7 +428,7 @@ fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
     let sim = os_sim::node().disk(GIB).build();
     sim.set_timing(|timing| timing.create_partition = Duration::from_mins(5));
     let node = node_on(&sim);
-    let error = refused(&node, &PARTITION, Kind::StillRunning);
+    let error = refused(&node, &PARTITION, ErrorKind::StillRunning);
     assert!(
         error
             .to_string()
@@ -477,7 +477,7 @@ fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offlin
         .among(|call| call.primitive == CREATE);
         let lost = failing(CREATE, code);
         let (node, trace) = traced(&sim, both(offline, lost));
-        let error = refused(&node, &PARTITION, Kind::StillRunning);
+        let error = refused(&node, &PARTITION, ErrorKind::StillRunning);
         assert_eq!((error.code(), trace.counts().of(CREATE)), (Some(code), 1));
     }
 }
@@ -506,7 +506,7 @@ fn a_failed_change_is_reported_even_if_the_state_of_its_disk_cannot_be_queried_t
     let error = refused(
         &probed(&sim, both(change, attributes)),
         &PARTITION,
-        Kind::Internal,
+        ErrorKind::Internal,
     );
     assert_eq!(error.code(), Some(OsError::WBEM_FAILED));
 }

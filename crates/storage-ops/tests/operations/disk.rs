@@ -8,7 +8,7 @@ use faults::{Fault, FaultAction, When};
 use os::OsError;
 use os::abi::BusType;
 use storage_ops::{
-    DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, Kind, ListDiskIds,
+    DiskNumber, ErrorKind, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds,
     ListDiskLocations, ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
 
@@ -97,7 +97,7 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
     let sim = ntfs().offline().build();
     let node = node_on(&sim);
     node.run(&PARTITION).unwrap();
-    refused(&node, &volumes_of(1), Kind::FailedPrecondition);
+    refused(&node, &volumes_of(1), ErrorKind::FailedPrecondition);
     node.run(&set_online(1, true)).unwrap();
     assert_eq!(
         sim.volume_on(1).map(|volume| volume.arrived),
@@ -131,9 +131,9 @@ fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
     let find = |name: &str| GetDiskNumberByName { name: name.into() };
     assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
     assert_eq!(node.run(&find("Google  pvc-x")).unwrap(), ONE);
-    refused(&node, &find("pvc"), Kind::NotFound);
-    refused(&node, &find("pvc-y"), Kind::FailedPrecondition);
-    refused(&node, &find(" "), Kind::InvalidArgument);
+    refused(&node, &find("pvc"), ErrorKind::NotFound);
+    refused(&node, &find("pvc-y"), ErrorKind::FailedPrecondition);
+    refused(&node, &find(" "), ErrorKind::InvalidArgument);
 }
 
 #[test]
@@ -141,14 +141,18 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
     let sim = os_sim::node().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     for disk in [DiskNumber(7), DiskNumber(u32::MAX)] {
-        refused(&node, &GetDiskStats { disk }, Kind::NotFound);
-        refused(&node, &GetDiskState { disk }, Kind::NotFound);
-        refused(&node, &SetDiskState { disk, online: true }, Kind::NotFound);
-        refused(&node, &PartitionDisk { disk }, Kind::NotFound);
+        refused(&node, &GetDiskStats { disk }, ErrorKind::NotFound);
+        refused(&node, &GetDiskState { disk }, ErrorKind::NotFound);
+        refused(
+            &node,
+            &SetDiskState { disk, online: true },
+            ErrorKind::NotFound,
+        );
+        refused(&node, &PartitionDisk { disk }, ErrorKind::NotFound);
         refused(
             &node,
             &ListVolumesOnDisk { disk, partition: 0 },
-            Kind::NotFound,
+            ErrorKind::NotFound,
         );
     }
     assert_eq!(sim.snapshot(), before);
@@ -180,14 +184,19 @@ fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() 
             QUERY,
             OsError::IO_DEVICE,
             "disk 2",
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         ),
-        (QUERY, OsError::SEM_TIMEOUT, "disk 2", Kind::Unavailable),
+        (
+            QUERY,
+            OsError::SEM_TIMEOUT,
+            "disk 2",
+            ErrorKind::Unavailable,
+        ),
         (
             "open",
             OsError::ACCESS_DENIED,
             "nvme#disk",
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         ),
     ] {
         let node = node_with_two_equal_names(primitive, code);
@@ -203,7 +212,7 @@ fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() 
     for primitive in [QUERY, "open"] {
         let node = node_with_two_equal_names(primitive, OsError::DEVICE_NOT_CONNECTED);
         assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
-        refused(&node, &find("pvc-y"), Kind::NotFound);
+        refused(&node, &find("pvc-y"), ErrorKind::NotFound);
     }
 }
 
@@ -233,7 +242,7 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
         let sim = disk().build();
         let node = probed(&sim, fault);
         assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
-        refused(&node, &find("pvc-y"), Kind::NotFound);
+        refused(&node, &find("pvc-y"), ErrorKind::NotFound);
     }
 }
 
@@ -245,7 +254,11 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
         When::Before,
         FaultAction::Fail(OsError::WMI_TIMED_OUT),
     );
-    let error = refused(&probed(&sim, late), &ListDiskLocations, Kind::Unavailable);
+    let error = refused(
+        &probed(&sim, late),
+        &ListDiskLocations,
+        ErrorKind::Unavailable,
+    );
     assert!(error.to_string().contains("0xa0040002"), "{error}");
 }
 
@@ -253,7 +266,7 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
 fn a_disk_that_the_node_itself_uses_is_not_taken_offline() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &set_online(0, false), Kind::PermissionDenied);
+    refused(&node, &set_online(0, false), ErrorKind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 

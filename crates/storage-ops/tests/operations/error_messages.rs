@@ -5,10 +5,10 @@ use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, CreateSymlink, DisconnectTarget,
-    DiscoverTargetPortal, DiskNumber, FormatVolume, GetBiosSerialNumber,
+    DiscoverTargetPortal, DiskNumber, ErrorKind, FormatVolume, GetBiosSerialNumber,
     GetClosestVolumeIdFromTargetPath, GetDiskNumberByName, GetDiskNumberFromVolumeId, GetDiskState,
     GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath, GetVolumeStats, HostPath,
-    Iqn, IsSymlink, IsVolumeFormatted, Kind, ListDiskIds, ListDiskLocations, ListTargetPortals,
+    Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
     ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk,
     PathExists, RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume,
     Rmdir, RmdirContents, Secret, ServiceName, SetDiskState, SetMutualChapSecret, StartService,
@@ -20,7 +20,7 @@ fn a_request_that_cannot_be_parsed_is_refused_with_the_reason() {
     let error = DiskNumber::parse("eins").unwrap_err();
     assert_eq!(error.to_string(), r#""eins" is not a disk number"#);
     let error = error.in_request_of("PartitionDisk");
-    assert_eq!(error.kind(), Kind::InvalidArgument);
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(
         error.to_string(),
         r#"bad PartitionDisk request: "eins" is not a disk number"#
@@ -30,17 +30,17 @@ fn a_request_that_cannot_be_parsed_is_refused_with_the_reason() {
 #[test]
 fn each_windows_code_has_its_kind_and_is_in_the_error() {
     for (code, kind) in [
-        (OsError::PATH_NOT_FOUND, Kind::NotFound),
-        (OsError::DELETE_PENDING, Kind::NotFound),
-        (OsError::ACCESS_DENIED, Kind::PermissionDenied),
-        (OsError::LOGON_FAILURE, Kind::PermissionDenied),
-        (OsError::ALREADY_EXISTS, Kind::AlreadyExists),
-        (OsError::INVALID_NAME, Kind::InvalidArgument),
-        (OsError::FILENAME_EXCED_RANGE, Kind::InvalidArgument),
-        (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
-        (OsError::DISK_FULL, Kind::FailedPrecondition),
-        (OsError::IO_DEVICE, Kind::FailedPrecondition),
-        (OsError(4711), Kind::Internal),
+        (OsError::PATH_NOT_FOUND, ErrorKind::NotFound),
+        (OsError::DELETE_PENDING, ErrorKind::NotFound),
+        (OsError::ACCESS_DENIED, ErrorKind::PermissionDenied),
+        (OsError::LOGON_FAILURE, ErrorKind::PermissionDenied),
+        (OsError::ALREADY_EXISTS, ErrorKind::AlreadyExists),
+        (OsError::INVALID_NAME, ErrorKind::InvalidArgument),
+        (OsError::FILENAME_EXCED_RANGE, ErrorKind::InvalidArgument),
+        (OsError::SHARING_VIOLATION, ErrorKind::FailedPrecondition),
+        (OsError::DISK_FULL, ErrorKind::FailedPrecondition),
+        (OsError::IO_DEVICE, ErrorKind::FailedPrecondition),
+        (OsError(4711), ErrorKind::Internal),
     ] {
         let operation = is_link(r"\pods\a");
         let error = refused(&failing_with(code), &operation, kind);
@@ -350,7 +350,7 @@ fn a_feature_that_windows_lacks_is_named_by_its_wmi_class() {
             );
             probed(&sim, at)
         };
-        let kind = Kind::FailedPrecondition;
+        let kind = ErrorKind::FailedPrecondition;
         let errors = [
             (
                 refused(&lacking("wmi query"), &ListTargetPortals, kind),

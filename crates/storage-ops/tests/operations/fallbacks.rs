@@ -11,9 +11,9 @@ use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
 use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    Config, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState,
-    GetDiskStats, GetVolumeStats, IsVolumeFormatted, Kind, ListDiskIds, ListVolumesOnDisk,
-    MountVolume, Node, Rescan, VolumeId, WriteVolumeCache,
+    Config, ErrorKind, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState,
+    GetDiskStats, GetVolumeStats, IsVolumeFormatted, ListDiskIds, ListVolumesOnDisk, MountVolume,
+    Node, Rescan, VolumeId, WriteVolumeCache,
 };
 
 /// A code that no document names.
@@ -166,7 +166,7 @@ fn a_cache_that_the_device_does_not_write_is_written_by_the_storage_provider() {
         &WriteVolumeCache {
             volume: volume_on(&node, 1),
         },
-        Kind::Internal,
+        ErrorKind::Internal,
     );
     assert_eq!(error.code(), Some(UNSEEN), "{error}");
     node.run(&set_online(1, false)).unwrap();
@@ -190,9 +190,9 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
     let raw = os_sim::node().disk(GIB).partitioned().build();
     let node = unseen(&raw, &["query_fs Attribute"]);
     let volume = volume(&raw);
-    let error = refused(&node, &IsVolumeFormatted { volume }, Kind::Internal);
+    let error = refused(&node, &IsVolumeFormatted { volume }, ErrorKind::Internal);
     assert_eq!(error.code(), Some(UNSEEN), "{error}");
-    let error = refused(&node, &FormatVolume::new(volume), Kind::Internal);
+    let error = refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
     assert_eq!(
         (error.code(), raw.volume_on(1).unwrap().formats),
         (Some(UNSEEN), 0),
@@ -232,7 +232,7 @@ fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
     let error = refused(
         &node,
         &FormatVolume::new(volume(&sim)),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error
@@ -249,7 +249,7 @@ fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
     let volume = volume(&sim);
     for primitives in [&[EXTENTS][..], &[LAYOUT]] {
         let node = unseen(&sim, Vec::leak(primitives.to_vec()));
-        let error = refused(&node, &FormatVolume::new(volume), Kind::Internal);
+        let error = refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
         assert_eq!(
             (error.code(), sim.volume_on(1).unwrap().formats),
             (Some(UNSEEN), 0),
@@ -267,7 +267,7 @@ fn that_the_provider_reports_no_partition_is_no_evidence() {
         os_sim::node().disk(GIB).gpt().build(),
     ] {
         let before = sim.snapshot();
-        let error = refused(&unseen(&sim, &[LAYOUT]), &PARTITION, Kind::Internal);
+        let error = refused(&unseen(&sim, &[LAYOUT]), &PARTITION, ErrorKind::Internal);
         assert_eq!(
             (error.code(), sim.snapshot()),
             (Some(UNSEEN), before),
@@ -319,7 +319,11 @@ fn a_mount_that_both_ways_refuse_is_an_error_with_the_first_code() {
         When::Before,
         FaultAction::Fail(UNSEEN),
     );
-    let error = refused(&probed(&sim, fault), &mount(volume, MOUNT), Kind::Internal);
+    let error = refused(
+        &probed(&sim, fault),
+        &mount(volume, MOUNT),
+        ErrorKind::Internal,
+    );
     assert_eq!(
         (error.code(), sim.snapshot()),
         (Some(UNSEEN), before),
@@ -431,7 +435,7 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
             volume,
             target: target.clone(),
         },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(sim.snapshot(), before);
     // Whether it exists is not known.
@@ -468,7 +472,7 @@ fn a_rescan_that_has_scanned_no_port_is_an_error() {
         let error = refused(
             &probed(&sim, failing(primitive, UNSEEN)),
             &Rescan,
-            Kind::Internal,
+            ErrorKind::Internal,
         );
         assert_eq!(error.code(), Some(UNSEEN), "{error}");
     }
@@ -496,6 +500,6 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
     sim.unplug_disk(1);
-    refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
+    refused(&node, &GetVolumeStats { volume }, ErrorKind::NotFound);
     assert_eq!(node.fallbacks(), []);
 }

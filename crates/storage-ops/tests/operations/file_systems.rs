@@ -8,7 +8,7 @@ use crate::setup::{
 use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsError, OsResult};
 use os_sim::{FileKind, Sim};
-use storage_ops::{CreateSymlink, GetVolumeStats, Kind};
+use storage_ops::{CreateSymlink, ErrorKind, GetVolumeStats};
 
 /// The codes with which a file system refuses a class of information that it does not have.
 const UNSUPPORTED: [OsError; 3] = [
@@ -81,10 +81,14 @@ fn a_working_directory_may_be_on_a_fat_volume() {
     external
         .set_read_only(r"C:\fat\kubelet\pods\a\b\f", true)
         .unwrap();
-    refused(&node, &mkdir(r"\pods\a\b\f"), Kind::AlreadyExists);
+    refused(&node, &mkdir(r"\pods\a\b\f"), ErrorKind::AlreadyExists);
     assert!(!node.run(&is_link(r"\pods\a")).unwrap());
     assert!(!node.run(&is_link(r"C:\fat\kubelet\pods\a\b\f")).unwrap());
-    let full = refused(&node, &rmdir(r"\pods\a", false), Kind::FailedPrecondition);
+    let full = refused(
+        &node,
+        &rmdir(r"\pods\a", false),
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(full.code(), Some(OsError::DIR_NOT_EMPTY));
     node.run(&rmdir(r"\pods\a", true)).unwrap();
     assert!(!exists(r"\pods\a"));
@@ -95,7 +99,7 @@ fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
     let sim = kubelet_on_fat();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let link = link(r"\pods", r"\pods\l");
-    let error = refused(&node, &link, Kind::FailedPrecondition);
+    let error = refused(&node, &link, ErrorKind::FailedPrecondition);
     assert!(
         error
             .to_string()
@@ -134,7 +138,7 @@ fn a_link_that_cannot_be_created_there_leaves_nothing() {
         refused(
             &probed(&sim, both(no_privilege, no_flags)),
             &new_link(),
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         );
         assert!(!sim.external().exists(LINK), "{nth}");
     }
@@ -160,7 +164,11 @@ fn the_size_of_a_volume_without_a_file_system_is_not_queried() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
     let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
-    let error = refused(&node, &GetVolumeStats { volume }, Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &GetVolumeStats { volume },
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(error.code(), Some(OsError::UNRECOGNIZED_VOLUME));
     assert_eq!(trace.counts().of("query_fs FullSize"), 0);
 }
@@ -184,6 +192,6 @@ fn a_listing_that_succeeds_without_an_entry_is_an_error() {
         .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
         .build();
     let node = layered(&sim, EmptySuccess);
-    let error = refused(&node, &contents(r"\pods\p"), Kind::FailedPrecondition);
+    let error = refused(&node, &contents(r"\pods\p"), ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));
 }

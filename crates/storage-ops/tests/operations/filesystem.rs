@@ -7,7 +7,7 @@ use crate::setup::{
 use faults::{Fault, FaultAction, When};
 use os_sim::FileKind;
 use storage_ops::{
-    Config, IsSymlink, Kind, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
+    Config, ErrorKind, IsSymlink, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
 };
 
 #[test]
@@ -25,12 +25,16 @@ fn contract_09_a_path_outside_the_working_directories_is_refused_by_component() 
         r"C:\",
         r"D:\var\lib\kubelet\x",
     ] {
-        refused(&node, &exists(outside), Kind::PermissionDenied);
-        refused(&node, &mkdir(outside), Kind::PermissionDenied);
-        refused(&node, &rmdir(outside, true), Kind::PermissionDenied);
-        refused(&node, &contents(outside), Kind::PermissionDenied);
-        refused(&node, &link(outside, r"\pods\l"), Kind::PermissionDenied);
-        refused(&node, &link(r"\pods", outside), Kind::PermissionDenied);
+        refused(&node, &exists(outside), ErrorKind::PermissionDenied);
+        refused(&node, &mkdir(outside), ErrorKind::PermissionDenied);
+        refused(&node, &rmdir(outside, true), ErrorKind::PermissionDenied);
+        refused(&node, &contents(outside), ErrorKind::PermissionDenied);
+        refused(
+            &node,
+            &link(outside, r"\pods\l"),
+            ErrorKind::PermissionDenied,
+        );
+        refused(&node, &link(r"\pods", outside), ErrorKind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -60,28 +64,28 @@ fn contract_09a_a_link_above_the_last_component_is_refused_and_not_followed() {
         refused(
             &node,
             &exists(r"\pods\l\System32"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
-        refused(&node, &mkdir(r"\pods\l\new"), Kind::FailedPrecondition);
+        refused(&node, &mkdir(r"\pods\l\new"), ErrorKind::FailedPrecondition);
         refused(
             &node,
             &rmdir(r"\pods\l\System32", true),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         refused(
             &node,
             &rmdir(r"\pods\l\empty", false),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         refused(
             &node,
             &contents(r"\pods\l\System32"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         refused(
             &node,
             &link(r"\pods", r"\pods\l\new"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert_eq!(sim.snapshot(), before);
     }
@@ -121,7 +125,11 @@ fn contract_09a_rmdir_contents_empties_a_mounted_volume_but_not_the_target_of_a_
     external
         .symlink(r"C:\var\lib\kubelet\plugins\l", r"C:\outside")
         .unwrap();
-    refused(&node, &contents(r"\plugins\l"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &contents(r"\plugins\l"),
+        ErrorKind::FailedPrecondition,
+    );
 }
 
 #[test]
@@ -135,7 +143,11 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
     external
         .set_read_only(r"C:\var\lib\kubelet\pods\p\f", true)
         .unwrap();
-    refused(&node, &contents(r"\pods\p\f"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &contents(r"\pods\p\f"),
+        ErrorKind::FailedPrecondition,
+    );
     assert!(external.exists(r"C:\var\lib\kubelet\pods\p\f"));
     node.run(&contents(r"\pods\p")).unwrap();
     assert!(
@@ -151,8 +163,8 @@ fn rmdir_contents_empties_a_directory_and_refuses_a_file() {
 fn a_working_directory_itself_is_neither_removed_nor_emptied() {
     let sim = os_sim::node().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &rmdir(KUBELET, true), Kind::PermissionDenied);
-    refused(&node, &contents(KUBELET), Kind::PermissionDenied);
+    refused(&node, &rmdir(KUBELET, true), ErrorKind::PermissionDenied);
+    refused(&node, &contents(KUBELET), ErrorKind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -177,7 +189,7 @@ fn contract_09c_each_operation_notices_that_the_working_directory_was_created_or
             node.test_path_lookup();
         }
         external.remove_all(KUBELET).unwrap();
-        refused(&node, &mkdir(r"\d"), Kind::NotFound);
+        refused(&node, &mkdir(r"\d"), ErrorKind::NotFound);
         for operation in operations {
             assert!(
                 !node.run(&exists(r"\d\e")).unwrap(),
@@ -224,15 +236,19 @@ fn contract_09b_a_final_backslash_asks_for_a_directory() {
                 context: None,
                 force,
             },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
     }
     refused(
         &node,
         &RmdirContents { path: file.clone() },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
-    refused(&node, &IsSymlink { path: file }, Kind::FailedPrecondition);
+    refused(
+        &node,
+        &IsSymlink { path: file },
+        ErrorKind::FailedPrecondition,
+    );
     for directory in [r"\d\", r"\link\"] {
         assert!(node.run(&exists(directory)).unwrap());
     }
@@ -276,8 +292,8 @@ fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
     }
     assert!(sim.external().exists(r"C:\var\lib\kubelet\plugins\a\b\c"));
     node.run(&mkdir(r"\plugins\l")).unwrap();
-    refused(&node, &mkdir(r"\plugins\f"), Kind::AlreadyExists);
-    refused(&node, &mkdir(r"\plugins\f\x"), Kind::NotFound);
+    refused(&node, &mkdir(r"\plugins\f"), ErrorKind::AlreadyExists);
+    refused(&node, &mkdir(r"\plugins\f\x"), ErrorKind::NotFound);
 }
 
 #[test]
@@ -343,10 +359,10 @@ fn contract_13_rmdir_without_force_refuses_a_nonempty_directory_and_a_missing_pa
     let error = refused(
         &node,
         &rmdir(r"\pods\full", false),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(os::OsError::DIR_NOT_EMPTY));
-    refused(&node, &rmdir(r"\pods\missing", false), Kind::NotFound);
+    refused(&node, &rmdir(r"\pods\missing", false), ErrorKind::NotFound);
     node.run(&rmdir(r"\pods\empty", false)).unwrap();
     node.run(&rmdir(r"\pods\link", false)).unwrap();
     assert!(sim.external().exists(r"C:\Windows\System32"));
@@ -452,13 +468,17 @@ fn contract_14_an_existing_target_or_a_missing_parent_is_an_error() {
         (r"\pods\other", r"a link to C:\var\lib\kubelet\plugins "),
         (r"\pods\f", "a file or directory"),
     ] {
-        let error = refused(&node, &link(r"\plugins\d", target), Kind::AlreadyExists);
+        let error = refused(
+            &node,
+            &link(r"\plugins\d", target),
+            ErrorKind::AlreadyExists,
+        );
         assert!(error.to_string().contains(what), "{error}");
     }
     let error = refused(
         &node,
         &link(r"\plugins\d", r"\pods\missing\l"),
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
     let reason = error
         .to_string()
@@ -489,7 +509,7 @@ fn contract_14_an_identical_link_is_accepted_even_if_its_source_cannot_be_opened
     refused(
         &probed(&sim, fault()),
         &link(r"\plugins\d", r"\pods\new"),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
 }
 
@@ -518,7 +538,7 @@ fn contract_15_a_link_or_mounted_folder_is_a_link_while_its_target_exists() {
     ] {
         assert_eq!(node.run(&is_link(text)).unwrap(), expected, "{text}");
     }
-    refused(&node, &is_link(r"\pods\missing"), Kind::NotFound);
+    refused(&node, &is_link(r"\pods\missing"), ErrorKind::NotFound);
     sim.external()
         .remove_all(r"C:\var\lib\kubelet\plugins\d")
         .unwrap();
@@ -567,7 +587,7 @@ fn contract_15_a_target_that_cannot_be_opened_is_not_reported_missing() {
     let error = refused(
         &probed(&sim, fault),
         &is_link(r"\pods\l"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(code));
 }
@@ -620,7 +640,7 @@ fn contract_31_a_path_that_is_refused_for_its_context_is_explained_by_the_flag_t
         let error = refused(
             &Node::new(sim.process(), config),
             &request,
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         )
         .to_string();
         assert!(error.ends_with(reason), "{error}");
@@ -642,7 +662,7 @@ fn rmdir_contents_refuses_a_forged_mount_point() {
     }
     let (node, before) = (node_on(&sim), sim.snapshot());
     for forged in [r"\pods\system", r"\pods\others"] {
-        refused(&node, &contents(forged), Kind::PermissionDenied);
+        refused(&node, &contents(forged), ErrorKind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -660,12 +680,12 @@ fn contract_09b_names_that_only_a_language_considers_equal_are_different() {
     external
         .junction(&forged, &sim.volume_on(1).unwrap().name())
         .unwrap();
-    refused(&node, &contents(&forged), Kind::PermissionDenied);
+    refused(&node, &contents(&forged), ErrorKind::PermissionDenied);
     assert!(external.exists(&format!(r"{registered}\data")));
 
     let link = |source: &str| link(source, r"\pods\l");
     node.run(&link(&registered)).unwrap();
-    refused(&node, &link(&forged), Kind::AlreadyExists);
+    refused(&node, &link(&forged), ErrorKind::AlreadyExists);
     node.run(&link(r"c:\VAR\lib\kubelet\plugins\STRASSE"))
         .unwrap();
 }
@@ -710,12 +730,12 @@ fn contract_10_queries_accept_any_path_and_changes_only_paths_in_working_directo
             volume,
             target: target.clone(),
         },
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     refused(
         &node,
         &storage_ops::UnmountVolume { volume, target },
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     assert_eq!(sim.snapshot(), before);
 }

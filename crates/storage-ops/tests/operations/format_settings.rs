@@ -7,7 +7,7 @@ use faults::{Fault, FaultAction, Probed, When};
 use os::abi::{AccessEntry, EntryKind};
 use os::{Access, NtPath, Open, Options, Os as _, OsError};
 use os_sim::Sim;
-use storage_ops::{Config, FormatVolume, Kind, NewFileSystem, Node, VolumeId};
+use storage_ops::{Config, ErrorKind, FormatVolume, NewFileSystem, Node, VolumeId};
 
 use crate::setup::{
     GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on,
@@ -109,7 +109,11 @@ fn a_volume_that_has_ntfs_already_keeps_ntfs() {
 fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_the_flag() {
     let (sim, volume) = raw();
     let node = Node::new(sim.process(), refs(8192));
-    let error = refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &FormatVolume::new(volume),
+        ErrorKind::FailedPrecondition,
+    );
     assert!(
         error.code() == Some(OsError(43000))
             && error.to_string().contains("-format-allocation-unit"),
@@ -124,7 +128,11 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
         &sim,
         failing_once("set_access_list", OsError::ACCESS_DENIED),
     );
-    let error = refused(&node, &FormatVolume::new(volume), Kind::PermissionDenied);
+    let error = refused(
+        &node,
+        &FormatVolume::new(volume),
+        ErrorKind::PermissionDenied,
+    );
     assert!(
         error
             .to_string()
@@ -217,7 +225,7 @@ fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_admini
     refused(
         &with_fault(&sim, fails),
         &FormatVolume::new(volume),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     provider(
         &sim,

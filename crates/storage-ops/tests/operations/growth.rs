@@ -9,7 +9,7 @@ use os::{
     CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi,
 };
 use os_sim::Sim;
-use storage_ops::{GetVolumeStats, Kind, VolumeId};
+use storage_ops::{ErrorKind, GetVolumeStats, VolumeId};
 
 const MIB: u64 = 1 << 20;
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
@@ -136,7 +136,11 @@ fn a_partition_of_an_mbr_grows_up_to_two_tebibytes() {
         .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
-    refused(&node, &resize(volume, 5 << 39), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &resize(volume, 5 << 39),
+        ErrorKind::FailedPrecondition,
+    );
     node.run(&resize(volume, 0)).unwrap();
     let partition = sim.disk(1).unwrap().partitions[0].clone();
     assert_eq!(partition.offset + partition.length, 2 << 40);
@@ -190,7 +194,7 @@ fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() 
     };
     let before = partitions();
     let node = layered(&sim, Exchanged);
-    let error = refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
+    let error = refused(&node, &resize(volume, 0), ErrorKind::FailedPrecondition);
     assert!(
         error
             .to_string()
@@ -231,7 +235,11 @@ fn contract_26_a_partition_grows_by_at_least_one_mebibyte() {
 fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
     let (sim, volume) = two_partitions(57 * MIB);
     let node = node_on(&sim);
-    let error = refused(&node, &resize(volume, 158 * MIB), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &resize(volume, 158 * MIB),
+        ErrorKind::FailedPrecondition,
+    );
     let max = 157 * MIB;
     assert!(
         error.to_string().contains(&format!("at most {max}")),
@@ -249,7 +257,7 @@ fn a_provider_that_is_busy_is_unavailable() {
     refused(
         &probed(&sim, failing(RESIZE, OsError::WMI_QUEUE_FULL)),
         &resize(volume, 0),
-        Kind::Unavailable,
+        ErrorKind::Unavailable,
     );
     assert_eq!(length(&sim), before);
 }
@@ -274,7 +282,7 @@ fn growth_that_was_undone_is_not_reported_as_success() {
     let error = refused(
         &node,
         &resize(volume, before + 100 * MIB),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error

@@ -11,8 +11,8 @@ use os::{Os, OsError, OsResult, U16String, Uuid};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::inspect::Inspector;
 use storage_ops::{
-    Config, DiskNumber, Error, Executor, GetDiskNumberByName, Kind, ListDiskIds, Node, Operation,
-    PartitionDisk, Rescan, VolumeId,
+    Config, DiskNumber, Error, ErrorKind, Executor, GetDiskNumberByName, ListDiskIds, Node,
+    Operation, PartitionDisk, Rescan, VolumeId,
 };
 
 use crate::executor::settled;
@@ -260,7 +260,7 @@ async fn a_disk_that_does_not_answer_when_it_is_opened_blocks_no_listing() {
         .await
         .unwrap_err();
     assert!(
-        error.kind() == Kind::Unavailable && error.to_string().contains("nvme#disk"),
+        error.kind() == ErrorKind::Unavailable && error.to_string().contains("nvme#disk"),
         "{error}"
     );
 }
@@ -274,7 +274,7 @@ async fn a_name_is_unavailable_while_a_disk_that_may_have_it_does_not_answer() {
             .await
             .unwrap_err();
         assert!(
-            error.kind() == Kind::Unavailable && error.to_string().contains("disk 1"),
+            error.kind() == ErrorKind::Unavailable && error.to_string().contains("disk 1"),
             "{error}"
         );
     }
@@ -448,7 +448,7 @@ async fn a_storage_port_that_does_not_answer_blocks_no_rescan() {
             let error = scan.unwrap_err();
             assert_eq!(
                 (error.kind(), error.code()),
-                (Kind::Unavailable, Some(OsError::SEM_TIMEOUT)),
+                (ErrorKind::Unavailable, Some(OsError::SEM_TIMEOUT)),
                 "{error}"
             );
         }

@@ -15,8 +15,8 @@ use os::{
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    GetDiskStats, GetTargetDisks, Iqn, Kind, ListTargetPortals, Node, RemoveTargetPortal, Secret,
-    ServiceName, SetMutualChapSecret, StartService, TargetPortal,
+    ErrorKind, GetDiskStats, GetTargetDisks, Iqn, ListTargetPortals, Node, RemoveTargetPortal,
+    Secret, ServiceName, SetMutualChapSecret, StartService, TargetPortal,
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -93,7 +93,7 @@ fn contract_30_port_0_is_3260_and_adding_twice_succeeds() {
     refused(
         &node,
         &DiscoverTargetPortal { portal: portal() },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -107,7 +107,7 @@ fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_ta
         portal: portal(),
         iqn: iqn.clone(),
     };
-    refused(&node, &disks, Kind::NotFound);
+    refused(&node, &disks, ErrorKind::NotFound);
     assert!(discovered(&sim).run(&disks).unwrap().is_empty());
     for _ in 0..2 {
         node.run(&connect(PLAIN, Authentication::None, "")).unwrap();
@@ -130,7 +130,7 @@ fn contract_30_connecting_and_disconnecting_twice_succeeds_and_an_unconnected_ta
     refused(
         &node,
         &storage_ops::GetDiskStats { disk: found[0] },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -141,24 +141,24 @@ fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     refused(
         &node,
         &connect(CHAP, Authentication::None, ""),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     refused(
         &node,
         &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret"))
         .unwrap();
     refused(
         &node,
         &connect(MUTUAL, Authentication::MutualChap, "secret-secret"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     let mutual = |secret: &str| SetMutualChapSecret {
         secret: Secret::new(secret.into()),
     };
-    refused(&node, &mutual("too-short"), Kind::InvalidArgument);
+    refused(&node, &mutual("too-short"), ErrorKind::InvalidArgument);
     node.run(&mutual("mutual-secret")).unwrap();
     node.run(&connect(
         MUTUAL,
@@ -219,7 +219,7 @@ fn a_target_name_has_up_to_223_bytes_and_one_of_three_prefixes() {
     ] {
         assert_eq!(
             Iqn::parse(name).unwrap_err().in_request_of("x").kind(),
-            Kind::InvalidArgument,
+            ErrorKind::InvalidArgument,
             "{name}"
         );
     }
@@ -262,7 +262,7 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
             &AddTargetPortal {
                 portal: silent.clone(),
             },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
         assert!(node.run(&ListTargetPortals).unwrap().is_empty());
@@ -306,7 +306,7 @@ fn a_session_whose_disk_stays_open_is_reported_and_kept() {
     let (node, disconnect) = connected(&sim, NoProbe);
     let how = Open::existing(Access::GENERIC_READ, Options::empty());
     let disk = sim.open(&NtPath::disk(1), &how).unwrap();
-    let error = refused(&node, &disconnect, Kind::FailedPrecondition);
+    let error = refused(&node, &disconnect, ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::ISDSC_DEVICE_BUSY_ON_SESSION));
     drop(disk);
     node.run(&disconnect).unwrap();
@@ -339,7 +339,7 @@ fn a_target_that_another_program_connects_or_disconnects_first_is_no_error() {
     let error = refused(
         &probed(&sim, wrong),
         &connect(PLAIN, Authentication::None, ""),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN));
 }
@@ -380,7 +380,7 @@ fn the_error_says_that_the_initiator_service_does_not_run() {
     assert_eq!(
         (error.kind(), error.code()),
         (
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             Some(OsError::ISDSC_SERVICE_NOT_RUNNING)
         )
     );
@@ -407,7 +407,7 @@ fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_starte
         refused(
             &probed(&sim, probes),
             &AddTargetPortal { portal: portal() },
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
         );
         assert_eq!(node_on(&sim).run(&ListTargetPortals).unwrap(), [portal()]);
     }
@@ -467,7 +467,7 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
     let (node, disconnect) = connected(&sim, NoProbe);
     let without = layered(&sim, NoSessions);
-    let error = refused(&without, &disconnect, Kind::FailedPrecondition);
+    let error = refused(&without, &disconnect, ErrorKind::FailedPrecondition);
     assert!(error.to_string().contains("no session"), "{error}");
     node.run(&disconnect).unwrap();
     without.run(&disconnect).unwrap();
@@ -542,7 +542,11 @@ fn a_session_with_a_target_of_the_same_name_at_another_portal_is_not_that_of_the
     let sim = two_targets();
     let node = node_on(&sim);
     node.run(&connect_at("10.0.0.6")).unwrap();
-    let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &connect_at("10.0.0.5"),
+        ErrorKind::FailedPrecondition,
+    );
     assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
     node.run(&disconnect_at("10.0.0.5")).unwrap();
@@ -570,7 +574,7 @@ fn a_session_that_another_client_opens_during_the_request_is_not_that_of_the_req
     let error = refused(
         &probed(&sim, first),
         &connect_at("10.0.0.5"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
 }
@@ -582,12 +586,12 @@ fn a_target_that_the_portal_does_not_offer_is_unknown_there_though_it_is_connect
     ));
     let node = node_on(&sim);
     node.run(&connect_at("10.0.0.6")).unwrap();
-    refused(&node, &connect_at("10.0.0.5"), Kind::NotFound);
+    refused(&node, &connect_at("10.0.0.5"), ErrorKind::NotFound);
     let disks = GetTargetDisks {
         portal: portal(),
         iqn: plain(),
     };
-    refused(&node, &disks, Kind::NotFound);
+    refused(&node, &disks, ErrorKind::NotFound);
     // Names are compared without regard to case.
     let upper = ConnectTarget {
         iqn: Iqn::parse(&PLAIN.to_uppercase()).unwrap(),
@@ -608,7 +612,7 @@ fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_reques
     let of = |authentication| connect(MUTUAL, authentication, "secret-secret");
     node.run(&of(Authentication::OneWayChap)).unwrap();
     for other in [Authentication::None, Authentication::MutualChap] {
-        let error = refused(&node, &of(other), Kind::FailedPrecondition);
+        let error = refused(&node, &of(other), ErrorKind::FailedPrecondition);
         assert!(
             error
                 .to_string()
@@ -691,7 +695,7 @@ fn a_session_without_a_connection_is_ended_but_not_used() {
     let error = refused(
         &without,
         &connect(PLAIN, Authentication::None, ""),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error.to_string().contains("without a connection"),
@@ -798,7 +802,7 @@ fn the_disks_of_a_session_are_listed_after_its_portal_was_removed() {
             portal: at("storage.test"),
             ..disks
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -826,7 +830,11 @@ fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal()
     assert_eq!(sizes_of(&node, other.clone()), [2 * GIB]);
     // The session belongs to its own port.
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
-    let error = refused(&node, &connect_at("10.0.0.5"), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &connect_at("10.0.0.5"),
+        ErrorKind::FailedPrecondition,
+    );
     assert!(
         error.to_string().contains("through 10.0.0.5:3261"),
         "{error}"
@@ -840,6 +848,6 @@ fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal()
         iqn: plain(),
     })
     .unwrap();
-    let error = refused(&node, &silent, Kind::FailedPrecondition);
+    let error = refused(&node, &silent, ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::ISDSC_CONNECTION_FAILED));
 }

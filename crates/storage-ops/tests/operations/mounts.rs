@@ -13,7 +13,7 @@ use os::{
 };
 use os_sim::Sim;
 use storage_ops::{
-    FormatVolume, GetDiskNumberFromVolumeId, Kind, Node, VolumeId, WriteVolumeCache,
+    ErrorKind, FormatVolume, GetDiskNumberFromVolumeId, Node, VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -21,7 +21,7 @@ fn a_file_is_refused_as_a_mount_target() {
     let sim = ntfs().file(MOUNT, "data").build();
     let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
-    let error = refused(&node, &mount(volume, MOUNT), Kind::FailedPrecondition);
+    let error = refused(&node, &mount(volume, MOUNT), ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError::DIRECTORY));
     assert_eq!(trace.counts().of("set_volume_mount_point"), 0);
 }
@@ -49,7 +49,7 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     })
     .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
     let node = probed(&sim, replaced);
-    let error = refused(&node, &mount(one, MOUNT), Kind::Internal);
+    let error = refused(&node, &mount(one, MOUNT), ErrorKind::Internal);
     assert!(
         error
             .to_string()
@@ -113,7 +113,7 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     refused(
         &node,
         &mounted_at(&format!(r"{MOUNT}\across")),
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -123,9 +123,9 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
     // The mount point itself, and its target.
     for nth in [0, 1] {
         for (code, kind) in [
-            (OsError::ACCESS_DENIED, Kind::PermissionDenied),
-            (OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
-            (OsError::IO_DEVICE, Kind::FailedPrecondition),
+            (OsError::ACCESS_DENIED, ErrorKind::PermissionDenied),
+            (OsError::SHARING_VIOLATION, ErrorKind::FailedPrecondition),
+            (OsError::IO_DEVICE, ErrorKind::FailedPrecondition),
         ] {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
@@ -163,7 +163,7 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
     let error = refused(
         &node,
         &GetDiskNumberFromVolumeId { volume },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error
@@ -171,12 +171,24 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
             .ends_with("the volume has 2 extents; only volumes with one extent are supported"),
         "{error}"
     );
-    refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
-    refused(&node, &resize(volume, 0), Kind::FailedPrecondition);
-    refused(&node, &mount(volume, r"\pods\p"), Kind::FailedPrecondition);
-    refused(&node, &unmount(volume, MOUNT), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &FormatVolume::new(volume),
+        ErrorKind::FailedPrecondition,
+    );
+    refused(&node, &resize(volume, 0), ErrorKind::FailedPrecondition);
+    refused(
+        &node,
+        &mount(volume, r"\pods\p"),
+        ErrorKind::FailedPrecondition,
+    );
+    refused(
+        &node,
+        &unmount(volume, MOUNT),
+        ErrorKind::FailedPrecondition,
+    );
     // The simulated partition table of the second disk does not list its part of the volume.
-    for (disk, kind) in [(1, Kind::FailedPrecondition), (2, Kind::NotFound)] {
+    for (disk, kind) in [(1, ErrorKind::FailedPrecondition), (2, ErrorKind::NotFound)] {
         refused(&node, &volumes_of(disk), kind);
     }
     assert_eq!(sim.snapshot(), before);
@@ -197,12 +209,16 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let sim = ntfs().mounted(MOUNT).build();
     let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
     let broken = probed(&sim, failing("flush", OsError::IO_DEVICE));
-    refused(&broken, &unmount(volume, MOUNT), Kind::FailedPrecondition);
+    refused(
+        &broken,
+        &unmount(volume, MOUNT),
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(sim.snapshot(), before, "the volume stays mounted");
     let error = refused(
         &broken,
         &WriteVolumeCache { volume },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error
@@ -212,7 +228,11 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     );
     assert_eq!(error.code(), Some(OsError::IO_DEVICE));
     sim.unplug_disk(1);
-    let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, Kind::NotFound);
+    let error = refused(
+        &node_on(&sim),
+        &WriteVolumeCache { volume },
+        ErrorKind::NotFound,
+    );
     assert!(
         error
             .to_string()
@@ -227,7 +247,7 @@ fn a_format_that_failed_is_not_waited_for() {
     let failed = failing("wmi call MSFT_Volume.Format", OsError::WBEM_FAILED);
     let node = probed(&sim, failed);
     let (volume, before) = (volume_on(&node, 1), sim.now());
-    refused(&node, &FormatVolume::new(volume), Kind::Internal);
+    refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
     assert_eq!(sim.now(), before);
 }
 
@@ -378,7 +398,7 @@ fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
         &sim,
         MountsElsewhereWithoutDirectory(MountsElsewhere::default(), sim.clone()),
     );
-    refused(&node, &mount(volume, MOUNT), Kind::NotFound);
+    refused(&node, &mount(volume, MOUNT), ErrorKind::NotFound);
     assert!(!sim.external().is_link(r"C:\elsewhere"));
 }
 
@@ -396,12 +416,12 @@ fn a_mount_that_came_to_be_elsewhere_is_undone() {
     };
     check(
         |sim| layered(sim, MountsElsewhere::default()),
-        Kind::Internal,
+        ErrorKind::Internal,
     );
-    check(|sim| layered(sim, FollowsTarget), Kind::Internal);
+    check(|sim| layered(sim, FollowsTarget), ErrorKind::Internal);
     check(
         |sim| layered(sim, ProviderMountsElsewhere),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
 }
 
@@ -418,7 +438,7 @@ fn a_volume_that_exists_is_mounted_and_unmounted_without_a_list_of_all_volumes()
     let (node, trace) = traced(&sim, NoProbe);
     let (first, second) = (volume_on(&node, 1), volume_on(&node, 2));
     let before = trace.counts();
-    refused(&node, &mount(second, MOUNT), Kind::FailedPrecondition);
+    refused(&node, &mount(second, MOUNT), ErrorKind::FailedPrecondition);
     node.run(&mount(second, other)).unwrap();
     node.run(&unmount(first, MOUNT)).unwrap();
     node.run(&unmount(second, other)).unwrap();

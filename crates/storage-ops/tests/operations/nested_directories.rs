@@ -2,7 +2,7 @@
 
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Config, Kind, Node, VolumeId};
+use storage_ops::{Config, ErrorKind, Node, VolumeId};
 
 use crate::setup::{
     GIB, contents, exists, link, map_at, mkdir, mount, node_on, path, refused, rmdir, unmount,
@@ -13,7 +13,7 @@ const PRECIOUS: &str = r"C:\secret\keep";
 
 /// Runs each operation that creates, replaces, empties or removes what is at `text`; all must fail
 /// with `kind`, and with the code of a refused link if `is_link`.
-fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: Kind, is_link: bool) {
+fn assert_unreachable(node: &Node, text: &str, volume: VolumeId, kind: ErrorKind, is_link: bool) {
     for error in [
         refused(node, &rmdir(text, true), kind),
         refused(node, &rmdir(text, false), kind),
@@ -74,10 +74,15 @@ fn what_contains_a_working_directory_is_not_removed_replaced_emptied_or_mounted_
             r"\plugins\kubernetes.io",
             r"\plugins\Kubernetes.IO\csi",
         ] {
-            assert_unreachable(&node, text, volume, Kind::PermissionDenied, false);
+            assert_unreachable(&node, text, volume, ErrorKind::PermissionDenied, false);
         }
         assert_eq!(sim.snapshot(), before);
-        let error = refused(&node, &rmdir(r"\plugins", true), Kind::PermissionDenied).to_string();
+        let error = refused(
+            &node,
+            &rmdir(r"\plugins", true),
+            ErrorKind::PermissionDenied,
+        )
+        .to_string();
         assert!(
             error.ends_with(
                 r"contains the working directory C:\var\lib\kubelet\plugins\kubernetes.io\csi"
@@ -127,18 +132,18 @@ fn contract_09a_no_link_on_the_way_to_a_path_is_followed_not_even_at_a_working_d
                     &node,
                     &format!(r"{inner}\secret"),
                     volume,
-                    Kind::FailedPrecondition,
+                    ErrorKind::FailedPrecondition,
                     true,
                 );
                 refused(
                     &node,
                     &mkdir(&format!(r"{inner}\planted\x")),
-                    Kind::FailedPrecondition,
+                    ErrorKind::FailedPrecondition,
                 );
                 refused(
                     &node,
                     &exists(&format!(r"{inner}\secret\keep")),
-                    Kind::FailedPrecondition,
+                    ErrorKind::FailedPrecondition,
                 );
                 assert_eq!(sim.snapshot(), before, "{component}");
             }
@@ -177,9 +182,13 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
     node.run(&link(r"\pods\p", r"\pods\p\l")).unwrap();
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!node.run(&exists(r"\pods\p")).unwrap());
-    refused(&node, &rmdir(r"\pods", true), Kind::PermissionDenied);
-    refused(&node, &rmdir(r"C:\data\pods", true), Kind::PermissionDenied);
-    refused(&node, &rmdir(r"C:\data", true), Kind::PermissionDenied);
+    refused(&node, &rmdir(r"\pods", true), ErrorKind::PermissionDenied);
+    refused(
+        &node,
+        &rmdir(r"C:\data\pods", true),
+        ErrorKind::PermissionDenied,
+    );
+    refused(&node, &rmdir(r"C:\data", true), ErrorKind::PermissionDenied);
 
     // The link alone, or a link to anything else, is not followed: a container that has kubelet's
     // directory may have made it.
@@ -193,10 +202,18 @@ fn contract_09a_a_directory_that_an_administrator_moved_is_named_with_where_it_i
         let sim = moved(to);
         let node = Node::new(sim.process(), config);
         let before = sim.snapshot();
-        let error = refused(&node, &mkdir(r"\pods\p\new"), Kind::FailedPrecondition);
+        let error = refused(&node, &mkdir(r"\pods\p\new"), ErrorKind::FailedPrecondition);
         assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
-        refused(&node, &rmdir(r"\pods\p", true), Kind::FailedPrecondition);
-        refused(&node, &exists(r"\pods\p\new"), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &rmdir(r"\pods\p", true),
+            ErrorKind::FailedPrecondition,
+        );
+        refused(
+            &node,
+            &exists(r"\pods\p\new"),
+            ErrorKind::FailedPrecondition,
+        );
         assert_eq!(sim.snapshot(), before, "{to}");
     }
 }
@@ -214,7 +231,7 @@ fn a_working_directory_behind_a_moved_one_is_as_protected() {
     sim.external().mkdir(r"C:\data\pods\p\inner").unwrap();
     let before = sim.snapshot();
     for text in [r"\pods\p", r"\pods\p\inner", r"C:\data\pods\p"] {
-        refused(&node, &rmdir(text, true), Kind::PermissionDenied);
+        refused(&node, &rmdir(text, true), ErrorKind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
     node.run(&mkdir(r"\pods\p\inner\new")).unwrap();

@@ -7,7 +7,7 @@ use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionSty
 use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
 use os_sim::Sim;
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, Kind, MountVolume, Node, RmdirContents, VolumeId,
+    Config, DiskNumber, ErrorKind, FormatVolume, MountVolume, Node, RmdirContents, VolumeId,
 };
 
 use zerocopy::FromBytes as _;
@@ -38,7 +38,7 @@ fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
     let before = sim.snapshot();
     let node = Node::new(sim.process(), config());
     for disk in [1, 2] {
-        refused(&node, &set_online(disk, false), Kind::PermissionDenied);
+        refused(&node, &set_online(disk, false), ErrorKind::PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -86,7 +86,7 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         ] {
             assert!(error.to_string().contains(reason), "{what}: {error}");
             // A driver may take that for the disk or volume of its request.
-            assert_ne!(error.kind(), Kind::NotFound, "{what}");
+            assert_ne!(error.kind(), ErrorKind::NotFound, "{what}");
         }
         assert_eq!(sim.snapshot(), before, "{what}");
     }
@@ -179,8 +179,8 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
         },
         contents(SYSTEM_RESERVED),
     );
-    refused(&on(true, own.clone()), &mount, Kind::PermissionDenied);
-    refused(&on(true, own.clone()), &empty, Kind::PermissionDenied);
+    refused(&on(true, own.clone()), &mount, ErrorKind::PermissionDenied);
+    refused(&on(true, own.clone()), &empty, ErrorKind::PermissionDenied);
     sim.external()
         .remove_all(r"C:\var\lib\kubelet\plugins\m")
         .unwrap();
@@ -241,8 +241,8 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
                 target: path(r"C:\mnt1\k\pods\x"),
             };
             for (disk, volume) in [(1, first), (2, second)] {
-                refused(&node, &set_online(disk, false), Kind::PermissionDenied);
-                refused(&node, &mount(volume), Kind::PermissionDenied);
+                refused(&node, &set_online(disk, false), ErrorKind::PermissionDenied);
+                refused(&node, &mount(volume), ErrorKind::PermissionDenied);
             }
             assert_eq!(sim.snapshot(), before);
             node.run(&mount(third)).unwrap();
@@ -303,9 +303,9 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
             &node,
             &set_online(1, false),
             if is_refused {
-                Kind::FailedPrecondition
+                ErrorKind::FailedPrecondition
             } else {
-                Kind::PermissionDenied
+                ErrorKind::PermissionDenied
             },
         );
         assert_eq!(
@@ -389,7 +389,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
     let error = refused(
         &node,
         &RmdirContents { path: other },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     )
     .to_string();
     assert!(error.contains(mount), "{error}");
@@ -405,8 +405,12 @@ fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
         sim.process(),
         Config::default().with(|c| c.node_paths = node_paths),
     );
-    refused(&node, &set_online(3, false), Kind::PermissionDenied);
-    refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
+    refused(&node, &set_online(3, false), ErrorKind::PermissionDenied);
+    refused(
+        &node,
+        &mount(volume, r"\plugins\t"),
+        ErrorKind::PermissionDenied,
+    );
     node.run(&set_online(1, false)).unwrap();
 }
 
@@ -433,8 +437,12 @@ fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
     let before = sim.snapshot();
     let on_d = Layered::around(sim.process(), DriveD(volume));
     let node = Node::new(Arc::new(on_d), config().with(|c| c.system_drive = 'D'));
-    refused(&node, &set_online(3, false), Kind::PermissionDenied);
-    refused(&node, &mount(volume, r"\plugins\t"), Kind::PermissionDenied);
+    refused(&node, &set_online(3, false), ErrorKind::PermissionDenied);
+    refused(
+        &node,
+        &mount(volume, r"\plugins\t"),
+        ErrorKind::PermissionDenied,
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -503,13 +511,13 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         let before = sim.snapshot();
         let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
         let node = Node::new(Arc::new(layered), config());
-        refused(&node, &FormatVolume::new(raw), Kind::PermissionDenied);
+        refused(&node, &FormatVolume::new(raw), ErrorKind::PermissionDenied);
         refused(
             &node,
             &mount(mounted, r"\plugins\t"),
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         );
-        refused(&node, &contents(r"\plugins\v"), Kind::PermissionDenied);
+        refused(&node, &contents(r"\plugins\v"), ErrorKind::PermissionDenied);
         assert_eq!(sim.snapshot(), before, "{kind}");
     }
 }
@@ -535,7 +543,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
         .unwrap();
     let before = sim.snapshot();
     for path in [one, other] {
-        refused(&node, &contents(path), Kind::FailedPrecondition);
+        refused(&node, &contents(path), ErrorKind::FailedPrecondition);
     }
     assert_eq!(sim.snapshot(), before);
     sim.process()
@@ -552,20 +560,20 @@ fn no_volume_of_the_node_is_resized() {
     let [system, working, other] = [0, 1, 3].map(|disk| volume_on(&node, disk));
     let before = sim.snapshot();
     for volume in [system, working] {
-        refused(&node, &resize(volume, 0), Kind::PermissionDenied);
+        refused(&node, &resize(volume, 0), ErrorKind::PermissionDenied);
         let larger = node
             .run(&storage_ops::GetVolumeStats { volume })
             .unwrap()
             .total
             + GIB / 2;
-        refused(&node, &resize(volume, larger), Kind::PermissionDenied);
+        refused(&node, &resize(volume, larger), ErrorKind::PermissionDenied);
         node.run(&resize(volume, 1)).unwrap();
     }
     let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
     refused(
         &node,
         &storage_ops::ResizeVolume::new(first, 0),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     assert_eq!(sim.snapshot(), before);
     node.run(&resize(other, 0)).unwrap();
@@ -576,7 +584,7 @@ fn no_volume_of_the_node_is_resized() {
     refused(
         &node,
         &resize(volume_on(&node, 1), 0),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     assert_eq!(sim.snapshot(), before);
 }

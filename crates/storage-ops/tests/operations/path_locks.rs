@@ -6,7 +6,7 @@ use std::sync::Arc;
 use faults::Probed;
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, Error, Executor, HostPath, Kind, Mkdir, MountVolume,
+    Config, CreateSymlink, Error, ErrorKind, Executor, HostPath, Mkdir, MountVolume,
     NewSmbGlobalMapping, Node, Operation, PathContext, Rmdir, RmdirContents, UnmountVolume,
 };
 use tokio::task::JoinHandle;
@@ -80,7 +80,7 @@ impl Slow {
         panic!("waits for the mapping: {what}")
     }
 
-    async fn refused<O: Operation>(&self, operation: O, kind: Kind)
+    async fn refused<O: Operation>(&self, operation: O, kind: ErrorKind)
     where
         O::Output: std::fmt::Debug,
     {
@@ -115,7 +115,7 @@ async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_ot
         .build();
     let volume = volume_on(&node_on(&sim), 1);
     let slow = Slow::mapping_at(&sim, r"\plugins\slow").await;
-    let refused = Kind::PermissionDenied;
+    let refused = ErrorKind::PermissionDenied;
     let deep = format!(r"C:\var\{}", r"a\".repeat(120));
     for outside in [
         r"C:\",
@@ -232,17 +232,17 @@ async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
     let (above, at) = (path(r"\plugins"), path(r"\plugins\p\slow"));
     slow.at_once(mkdir(&above)).await.unwrap();
     slow.at_once(mkdir(&path(r"\plugins\p"))).await.unwrap();
-    slow.refused(rmdir(&above, false), Kind::FailedPrecondition)
+    slow.refused(rmdir(&above, false), ErrorKind::FailedPrecondition)
         .await;
-    slow.refused(link(&above), Kind::AlreadyExists).await;
-    slow.refused(map(r"\\files\two", &above), Kind::AlreadyExists)
+    slow.refused(link(&above), ErrorKind::AlreadyExists).await;
+    slow.refused(map(r"\\files\two", &above), ErrorKind::AlreadyExists)
         .await;
     slow.refused(
         MountVolume {
             volume,
             target: above.clone(),
         },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     )
     .await;
     slow.refused(
@@ -250,7 +250,7 @@ async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
             volume,
             target: above,
         },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     )
     .await;
     // These would interfere with the mapping.

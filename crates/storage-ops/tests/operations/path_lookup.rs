@@ -13,7 +13,7 @@ use os::abi::FileBasicInfo;
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 use os_sim::Sim;
 use proptest::prelude::*;
-use storage_ops::{Config, FallbackCount, HostPath, Kind, Node};
+use storage_ops::{Config, ErrorKind, FallbackCount, HostPath, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Queries attributes as a system does that does not know `OBJ_DONT_REPARSE`.
@@ -243,7 +243,7 @@ fn a_link_on_the_way_is_named_in_the_error() {
         assert_eq!(
             (error.kind(), error.code()),
             (
-                Kind::FailedPrecondition,
+                ErrorKind::FailedPrecondition,
                 Some(OsError::REPARSE_POINT_ENCOUNTERED)
             )
         );
@@ -383,7 +383,7 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
         );
     }
     sim.unplug_disk(1);
-    refused(&node, &is_link(r"E:\a\b"), Kind::NotFound);
+    refused(&node, &is_link(r"E:\a\b"), ErrorKind::NotFound);
     assert_eq!(sim.open_handles(), 1);
 }
 

@@ -18,7 +18,7 @@ use os::{
     U16String,
 };
 use os_sim::{External, Sim};
-use storage_ops::{Config, HostPath, Kind, Node};
+use storage_ops::{Config, ErrorKind, HostPath, Node};
 
 #[test]
 fn each_of_the_two_calls_is_proved_by_itself() {
@@ -250,6 +250,6 @@ fn the_query_does_not_wait_for_a_server() {
         .unwrap();
     let node = tested(node_on(&sim));
     assert!(sim.set_smb_reachable("files", false));
-    refused(&node, &exists(r"\pods\l\x"), Kind::FailedPrecondition);
+    refused(&node, &exists(r"\pods\l\x"), ErrorKind::FailedPrecondition);
     assert_eq!(sim.now().0, Duration::ZERO);
 }

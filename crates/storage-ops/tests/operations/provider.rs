@@ -17,8 +17,8 @@ use os::{
 };
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, FormatVolume, GetDiskState, IsVolumeFormatted, Kind, Node, ResizeTarget, ResizeVolume,
-    VolumeId,
+    Config, ErrorKind, FormatVolume, GetDiskState, IsVolumeFormatted, Node, ResizeTarget,
+    ResizeVolume, VolumeId,
 };
 
 const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
@@ -109,7 +109,7 @@ fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     let (sim, volume) = raw_volume();
     let node = answering(&sim, "Format", 4, 1);
     let format = FormatVolume::new(volume);
-    refused(&node, &format, Kind::Internal);
+    refused(&node, &format, ErrorKind::Internal);
     node.run(&format).unwrap();
     let counts = node.wmi_calls();
     let count = counts
@@ -147,7 +147,11 @@ fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
     }
     let (sim, resize) = grown();
-    let error = refused(&answering(&sim, "Refresh", 4, 1), &resize, Kind::Internal);
+    let error = refused(
+        &answering(&sim, "Refresh", 4, 1),
+        &resize,
+        ErrorKind::Internal,
+    );
     assert_eq!(error.code(), Some(OsError(4)), "{error}");
 }
 
@@ -432,7 +436,7 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
         let error = refused(
             &lost(&sim, "Format", 4),
             &FormatVolume::new(volume),
-            Kind::NotFound,
+            ErrorKind::NotFound,
         );
         assert!(
             error
@@ -442,7 +446,7 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
         );
         for method in ["Initialize", "CreatePartition"] {
             let sim = os_sim::node().disk(GIB).build();
-            let error = refused(&lost(&sim, method, 4), &PARTITION, Kind::NotFound);
+            let error = refused(&lost(&sim, method, 4), &PARTITION, ErrorKind::NotFound);
             assert!(
                 error.to_string().contains("it was removed meanwhile"),
                 "{error}"
@@ -456,7 +460,11 @@ fn a_volume_on_a_read_only_disk_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().read_only().build();
     let volume = volume_on(&node_on(&sim), 1);
     let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
+    let error = refused(
+        &node,
+        &FormatVolume::new(volume),
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(
         (error.code(), trace.counts().of(FORMAT)),
         (Some(OsError(43006)), 1),
@@ -473,7 +481,7 @@ fn waiting_becomes_less_frequent() {
     let error = refused(
         &node,
         &FormatVolume::new(volume_on(&node, 1)),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError(43006)), "{error}");
     assert!(
@@ -529,7 +537,7 @@ fn a_disk_that_cannot_be_told_from_another_is_not_partitioned() {
     let sim = os_sim::node().disk(GIB).serial("").build();
     let before = sim.snapshot();
     let node = layered(&sim, Anonymous);
-    refused(&node, &PARTITION, Kind::FailedPrecondition);
+    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -581,7 +589,7 @@ fn a_disk_that_does_not_stay_online_is_not_waited_for_forever() {
         .offline_again(u32::MAX)
         .build();
     let before = sim.now();
-    let error = refused(&node_on(&sim), &PARTITION, Kind::FailedPrecondition);
+    let error = refused(&node_on(&sim), &PARTITION, ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError(41003)), "{error}");
     assert!(sim.now() - before < Duration::from_mins(2));
 }
@@ -702,7 +710,7 @@ fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
     sim.grow_disk(1, 2 * GIB);
     let before = sim.snapshot();
     let resize = ResizeVolume::new(ResizeTarget::Volume(volume), 0);
-    let error = refused(&node, &resize, Kind::FailedPrecondition);
+    let error = refused(&node, &resize, ErrorKind::FailedPrecondition);
     assert_eq!(error.code(), Some(OsError(42009)), "{error}");
     assert_eq!(sim.snapshot(), before);
 }

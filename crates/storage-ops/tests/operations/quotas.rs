@@ -1,9 +1,11 @@
-//! Tests of the quotas of the worker threads that clients and resources have.
+//! Tests of the quotas of the worker threads that connections and resources have.
 
 use std::sync::Arc;
 
 use os::OsError;
-use storage_ops::{AddTargetPortal, ClientId, Error, Executor, Operation, Rescan, TargetPortal};
+use storage_ops::{
+    AddTargetPortal, ConnectionId, Error, Executor, Operation, Rescan, TargetPortal,
+};
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, executor, settled};
@@ -13,11 +15,11 @@ const USER: &str = r"FILES\user";
 
 pub(crate) fn spawn_for<O: Operation>(
     executor: &Arc<Executor>,
-    client: u64,
+    connection: u64,
     operation: O,
 ) -> JoinHandle<Result<O::Output, Error>> {
     let executor = Arc::clone(executor);
-    tokio::spawn(async move { executor.run_for(ClientId(client), operation).await })
+    tokio::spawn(async move { executor.run_for(ConnectionId(connection), operation).await })
 }
 
 fn add(address: &str) -> AddTargetPortal {
@@ -42,7 +44,7 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
     gate.reached_by(5).await;
     settled().await;
     executor
-        .run_for(ClientId(1), map(r"\\files\one", USER, "pw"))
+        .run_for(ConnectionId(1), map(r"\\files\one", USER, "pw"))
         .await
         .unwrap();
     gate.open();
@@ -63,23 +65,24 @@ async fn two_clients_with_calls_to_dead_portals_do_not_keep_others_out() {
         .build();
     let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("10.9."));
     let (executor, _) = executor(&sim, &gate);
-    let dead =
-        |client, count| (0..count).map(move |n| (client, add(&format!("10.9.{client}.{n}"))));
+    let dead = |connection, count| {
+        (0..count).map(move |n| (connection, add(&format!("10.9.{connection}.{n}"))))
+    };
     let dead: Vec<_> = dead(1, 250)
         .chain(dead(2, 30))
-        .map(|(client, add)| spawn_for(&executor, client, add))
+        .map(|(connection, add)| spawn_for(&executor, connection, add))
         .collect();
     gate.reached_by(10).await;
     settled().await;
     for _ in 0..28 {
-        executor.run_for(ClientId(3), Rescan).await.unwrap();
+        executor.run_for(ConnectionId(3), Rescan).await.unwrap();
     }
     executor
-        .run_for(ClientId(3), add("10.0.0.1"))
+        .run_for(ConnectionId(3), add("10.0.0.1"))
         .await
         .unwrap();
     executor
-        .run_for(ClientId(4), storage_ops::ListTargetPortals)
+        .run_for(ConnectionId(4), storage_ops::ListTargetPortals)
         .await
         .unwrap();
     gate.open();

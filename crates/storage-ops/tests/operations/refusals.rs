@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Config, Kind, Mkdir, Node, Rmdir};
+use storage_ops::{Config, ErrorKind, Mkdir, Node, Rmdir};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -87,12 +87,12 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
         refused(
             &node,
             &map(r"\\files\one", r"FILES\anna", "wrong-secret"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         refused(
             &node,
             &map(r"\\files\one", r"FILES\thief", "wrong-secret"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         let (path, context) = (path(r"\pods\out\a\b"), None);
         refused(
@@ -101,7 +101,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
                 path: path.clone(),
                 context,
             },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         refused(
             &node,
@@ -110,7 +110,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
                 context,
                 force: false,
             },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
     });
     assert_eq!(node.links_refused(), 2);
@@ -140,13 +140,17 @@ fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
         .unwrap();
     let node = Node::new(sim.process(), Config::default());
     let volume = volume_on(&node, 1);
-    let contents = refused(&node, &contents(r"\pods\out"), Kind::FailedPrecondition);
+    let contents = refused(
+        &node,
+        &contents(r"\pods\out"),
+        ErrorKind::FailedPrecondition,
+    );
     let mount = refused(
         &node,
         &mount(volume, r"\pods\out"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
-    let way = refused(&node, &mkdir(r"\pods\out\a"), Kind::FailedPrecondition);
+    let way = refused(&node, &mkdir(r"\pods\out\a"), ErrorKind::FailedPrecondition);
     for error in [&contents, &mount, &way] {
         assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
         assert!(

@@ -9,7 +9,7 @@ use crate::setup::{
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Race, Trace, When};
 use os::{Access, NtPath, Open, Options, Os, OsError, Share, U16String};
 use os_sim::Sim;
-use storage_ops::Kind;
+use storage_ops::ErrorKind;
 
 /// Returns a node with `pods\p`, which contains `full\deep\f`, `full\f` and `empty`.
 fn tree() -> Sim {
@@ -90,7 +90,7 @@ fn a_directory_that_another_process_keeps_filling_is_emptied_three_more_times_an
         for times in [4, 20] {
             let sim = tree();
             let node = probed(&sim, Refill::of(&sim, directory, times));
-            let error = refused(&node, &rmdir(TREE, true), Kind::FailedPrecondition);
+            let error = refused(&node, &rmdir(TREE, true), ErrorKind::FailedPrecondition);
             assert_eq!(
                 error.code(),
                 Some(OsError::DIR_NOT_EMPTY),
@@ -147,7 +147,7 @@ fn rmdir_contents_removes_entries_that_are_added_while_it_runs_or_fails() {
         if emptied {
             node.run(&contents(TREE)).unwrap();
         } else {
-            let error = refused(&node, &contents(TREE), Kind::FailedPrecondition);
+            let error = refused(&node, &contents(TREE), ErrorKind::FailedPrecondition);
             assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY));
         }
         assert_eq!(
@@ -197,9 +197,17 @@ fn an_entry_that_another_process_has_open_without_sharing_deletion_is_an_error()
         let sim = tree();
         let holder = held(&sim, below, Share::READ | Share::WRITE);
         for _ in 0..2 {
-            let error = refused(&node_on(&sim), &rmdir(TREE, true), Kind::FailedPrecondition);
+            let error = refused(
+                &node_on(&sim),
+                &rmdir(TREE, true),
+                ErrorKind::FailedPrecondition,
+            );
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
-            let error = refused(&node_on(&sim), &contents(TREE), Kind::FailedPrecondition);
+            let error = refused(
+                &node_on(&sim),
+                &contents(TREE),
+                ErrorKind::FailedPrecondition,
+            );
             assert_eq!(error.code(), Some(OsError::SHARING_VIOLATION), "{below}");
             assert!(sim.external().exists(&format!("{TREE}{below}")));
         }
@@ -255,7 +263,7 @@ fn a_read_only_file_that_cannot_be_deleted_is_left_unchanged() {
         probed(&sim, failing("set DispositionEx", OsError::ACCESS_DENIED)),
         sim.snapshot(),
     );
-    refused(&node, &rmdir(TREE, true), Kind::PermissionDenied);
+    refused(&node, &rmdir(TREE, true), ErrorKind::PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -286,7 +294,11 @@ fn a_full_directory_whose_access_control_list_grants_nobody_a_right_is_an_error(
         .revoke_all_rights(&format!(r"{TREE}\full\deep"))
         .unwrap();
     for _ in 0..2 {
-        let error = refused(&node_on(&sim), &rmdir(TREE, true), Kind::PermissionDenied);
+        let error = refused(
+            &node_on(&sim),
+            &rmdir(TREE, true),
+            ErrorKind::PermissionDenied,
+        );
         assert_eq!(error.code(), Some(OsError::ACCESS_DENIED));
         assert!(sim.external().exists(&format!(r"{TREE}\full\deep\f")));
     }
@@ -387,7 +399,7 @@ fn contract_13_rmdir_does_not_report_success_while_the_tree_exists() {
             match probed(&sim, Arc::clone(&vanished)).run(&rmdir(TREE, true)) {
                 Ok(()) => assert!(is_removed(&sim), "{vanished:?}"),
                 Err(error) => {
-                    assert_eq!(error.kind(), Kind::Busy, "{error}, {vanished:?}");
+                    assert_eq!(error.kind(), ErrorKind::Busy, "{error}, {vanished:?}");
                     assert_eq!(error.code(), Some(OsError::DELETE_PENDING));
                     assert!(
                         error

@@ -7,7 +7,7 @@ use crate::setup::{GIB, KUBELET, MOUNT, contents, exists, node_on, ntfs, probed,
 use faults::{Call, FaultAction, Outcome, Probe};
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::Kind;
+use storage_ops::ErrorKind;
 
 /// The codes with which calls on a handle fail whose volume was removed or dismounted.
 const LOST: [OsError; 7] = [
@@ -48,7 +48,7 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     external.remove_all(KUBELET).unwrap();
     external.symlink(KUBELET, r"C:\two").unwrap();
     let before = sim.snapshot();
-    let error = refused(&node, &contents(MOUNT), Kind::PermissionDenied);
+    let error = refused(&node, &contents(MOUNT), ErrorKind::PermissionDenied);
     assert!(
         error.to_string().contains("used by the node itself"),
         "{error}"

@@ -7,8 +7,8 @@ use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Trace, When};
 use os::{CallStatus, MethodCall, Namespace, Os, OsError, Value};
 use os_sim::{Builder, Sim};
 use storage_ops::{
-    Config, CreateSymlink, DiskNumber, Error, GetClosestVolumeIdFromTargetPath,
-    GetVolumeIdFromTargetPath, HostPath, IsSymlink, Kind, ListVolumesOnDisk, Mkdir, MountVolume,
+    Config, CreateSymlink, DiskNumber, Error, ErrorKind, GetClosestVolumeIdFromTargetPath,
+    GetVolumeIdFromTargetPath, HostPath, IsSymlink, ListVolumesOnDisk, Mkdir, MountVolume,
     NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, ResizeTarget, ResizeVolume,
     Rmdir, RmdirContents, Secret, SetDiskState, UncPath, UnmountVolume, VolumeId,
 };
@@ -167,7 +167,7 @@ pub(crate) fn mapped(sim: &Sim) -> Vec<String> {
 }
 
 /// Returns the error of `operation`, which must be of `kind`.
-pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: Kind) -> Error {
+pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: ErrorKind) -> Error {
     let error = node
         .run(operation)
         .expect_err("the operation must be refused");

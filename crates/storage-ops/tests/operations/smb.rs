@@ -7,7 +7,7 @@ use crate::smb_states::{mapped_sim, sim, unmap};
 use faults::{Call, Fault, FaultAction, Probe, When};
 use os::{Access, NtPath, Open, Options, Os as _, OsError, U16String};
 use os_sim::Sim;
-use storage_ops::{Kind, NewSmbGlobalMapping, Node};
+use storage_ops::{ErrorKind, NewSmbGlobalMapping, Node};
 
 const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
@@ -41,17 +41,17 @@ fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes(
     refused(
         &node,
         &map_at(r"\\files\one", r"domain\user", "wrong", LINK),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     refused(
         &node,
         &map(r"\\files\none", r"domain\user", "pw"),
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
     let error = refused(
         &node,
         &map(r"\\unknown\one", r"domain\user", "pw"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError::BAD_NETPATH));
     assert_eq!(sim.snapshot(), before);
@@ -84,19 +84,19 @@ fn contract_28_an_occupied_or_forbidden_local_path_is_refused_before_the_share_i
     refused(
         &node,
         &map_at(r"\\files\one", r"domain\user", "pw", r"C:\elsewhere"),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     refused(
         &node,
         &map_at(r"\\files\one", r"domain\user", "pw", r"\missing\share"),
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
     assert!(sim.smb_mappings().is_empty());
     sim.external().mkdir(LINK).unwrap();
     refused(
         &node,
         &map_at(r"\\files\one", r"domain\user", "pw", LINK),
-        Kind::AlreadyExists,
+        ErrorKind::AlreadyExists,
     );
     assert!(sim.smb_mappings().is_empty());
 }
@@ -109,7 +109,7 @@ fn contract_29_a_sub_path_removes_the_mapping_of_its_share_and_an_unmapped_share
         .unwrap();
     node.run(&unmap(r"\\FILES\one\sub\dir\")).unwrap();
     assert!(sim.smb_mappings().is_empty());
-    refused(&node, &unmap(r"\\files\one"), Kind::NotFound);
+    refused(&node, &unmap(r"\\files\one"), ErrorKind::NotFound);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn contract_29_the_password_is_in_no_error_trace_or_dump() {
     let sim = sim();
     let (node, trace) = traced(&sim, NoProbe);
     let mapping = map(r"\\files\one", r"domain\user", "hunter2hunter2");
-    let error = refused(&node, &mapping, Kind::PermissionDenied);
+    let error = refused(&node, &mapping, ErrorKind::PermissionDenied);
     let records = format!("{:?}", trace.take());
     assert!(!records.is_empty());
     for text in [
@@ -209,7 +209,7 @@ fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
     let error = refused(
         &node,
         &map(r"\\files\one", "other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError::NO_SUCH_LOGON_SESSION));
     assert!(
@@ -242,7 +242,7 @@ fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
         refused(
             &node,
             &map(r"\\files\one", r"domain\user", "pw"),
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
         );
     }
 }
@@ -258,13 +258,13 @@ fn contract_28_the_user_of_a_mapping_is_remembered_if_the_outcome_is_unknown() {
     refused(
         &node,
         &map(r"\\files\one", r"domain\user", "pw"),
-        Kind::StillRunning,
+        ErrorKind::StillRunning,
     );
     assert_eq!(mapped(&sim), [r"\\files\one"]);
     refused(
         &node,
         &map(r"\\files\one", r"domain\other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     node.run(&map(r"\\files\one", r"domain\user", "pw"))
         .unwrap();
@@ -298,7 +298,7 @@ fn contract_28_a_link_that_cannot_be_created_is_the_reported_error_even_if_the_m
     let error = refused(
         &node,
         &map_at(r"\\files\one", r"domain\user", "pw", LINK),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(error.code(), Some(OsError::DISK_FULL));
 }
@@ -333,7 +333,7 @@ fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fa
     let map_with_link = map_at(r"\\files\one", r"domain\user", "pw", LINK);
     let failing_link = || failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
     let fails = |node: &Node, sim: &Sim, request: &NewSmbGlobalMapping| {
-        let error = refused(node, request, Kind::FailedPrecondition);
+        let error = refused(node, request, ErrorKind::FailedPrecondition);
         assert_eq!(
             error.code(),
             Some(OsError::DISK_FULL),
@@ -365,7 +365,7 @@ fn contract_28_only_a_new_mapping_without_open_files_is_removed_when_its_link_fa
     refused(
         &node_on(&sim),
         &map(r"\\files\one", r"domain\other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     // The request has found it.
     assert_eq!(
@@ -394,7 +394,11 @@ fn contract_28_a_mapping_whose_request_died_before_the_link_is_used_by_the_next_
     probed(&sim, die).run(&request).unwrap_err();
     assert_eq!(mapped(&sim), [r"\\files\one"]);
     let failing = failing("control FSCTL_SET_REPARSE_POINT", OsError::DISK_FULL);
-    refused(&probed(&sim, failing), &request, Kind::FailedPrecondition);
+    refused(
+        &probed(&sim, failing),
+        &request,
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(
         mapped(&sim),
         [r"\\files\one"],

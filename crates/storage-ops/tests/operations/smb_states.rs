@@ -9,7 +9,7 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Probe, Probed};
 use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, Error, Kind, Node, RemoveSmbGlobalMapping, UncPath};
+use storage_ops::{Config, Error, ErrorKind, Node, RemoveSmbGlobalMapping, UncPath};
 
 use crate::setup::{
     NoProbe, both, failing, failing_once, map, mapped, node_on, probed, refused, traced,
@@ -135,7 +135,7 @@ fn kept(sim: &Sim, code: u32) -> Error {
     let error = outcome.expect_err("the mapping is kept");
     assert_eq!(
         (error.kind(), error.code(), calls),
-        (Kind::FailedPrecondition, Some(OsError(code)), [0, 0]),
+        (ErrorKind::FailedPrecondition, Some(OsError(code)), [0, 0]),
         "{error}"
     );
     assert_eq!(mapped(sim), [ONE]);
@@ -163,7 +163,7 @@ fn a_share_that_is_not_mapped_is_mapped_and_recorded_without_the_password() {
     refused(
         &node_on(&sim),
         &map(TWO, USER, "wrong"),
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
     assert_eq!(recorded(&sim, TWO), None, "nothing was mapped");
     node_on(&sim).run(&unmap(ONE)).unwrap();
@@ -198,7 +198,7 @@ fn a_share_whose_root_may_not_be_listed_is_readable_by_its_attributes() {
     refused(
         &node_on(&sim),
         &map(ONE, r"domain\other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     restart(&sim);
     let (node, trace) = traced(&sim, NoProbe);
@@ -224,7 +224,7 @@ fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_fl
         node.run(&map(ONE, r"DOMAIN\User", "pw")).unwrap();
         assert_eq!(node.smb_password_differences(), 0);
         if refuse {
-            let error = refused(&node, &map(ONE, USER, other), Kind::FailedPrecondition);
+            let error = refused(&node, &map(ONE, USER, other), ErrorKind::FailedPrecondition);
             assert!(
                 error.to_string().contains("-refuse-other-smb-passwords"),
                 "{error}"
@@ -264,7 +264,7 @@ fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
         &map(r"\\files\one\x", r"domain\other", "pw2"),
         &map(ONE, "", ""),
     ] {
-        let error = refused(&node_on(&sim), user, Kind::FailedPrecondition);
+        let error = refused(&node_on(&sim), user, ErrorKind::FailedPrecondition);
         assert!(error.to_string().contains("one user per share"), "{error}");
     }
     let shared = Node::new(
@@ -277,7 +277,7 @@ fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
         0,
         "the password of another user"
     );
-    refused(&node_on(&sim), &other, Kind::FailedPrecondition);
+    refused(&node_on(&sim), &other, ErrorKind::FailedPrecondition);
     restart(&sim);
     node_on(&sim).run(&other).unwrap();
 }
@@ -303,7 +303,11 @@ fn a_mapping_from_before_the_start_that_is_no_longer_usable_is_replaced_unless_f
     let error = outcome.unwrap_err();
     assert_eq!(
         (error.kind(), error.code(), calls),
-        (Kind::FailedPrecondition, Some(OsError::OPEN_FILES), [1, 0])
+        (
+            ErrorKind::FailedPrecondition,
+            Some(OsError::OPEN_FILES),
+            [1, 0]
+        )
     );
     assert!(
         error.to_string().contains("(5)") && error.to_string().contains("it stays: "),
@@ -327,7 +331,7 @@ fn an_outage_or_an_unknown_error_keeps_a_mapping_from_before_the_start() {
         let error = refused(
             &probed(&sim, probes),
             &map(ONE, USER, "pw"),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert_eq!(
             (error.code(), mapped(&sim)),
@@ -375,7 +379,7 @@ fn a_share_that_is_missing_only_during_a_failover_keeps_its_mapping() {
     let error = refused(
         &probed(&sim, probes),
         &map(ONE, USER, "pw"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert_eq!(
         (error.code(), mapped(&sim)),
@@ -395,7 +399,7 @@ fn a_share_that_stays_missing_is_mapped_again_unless_files_are_open_on_it() {
     );
     assert_eq!(
         (error.kind(), error.code()),
-        (Kind::FailedPrecondition, Some(OsError::OPEN_FILES))
+        (ErrorKind::FailedPrecondition, Some(OsError::OPEN_FILES))
     );
     assert!(
         error.to_string().contains("(67)") && mapped(&sim) == [ONE],
@@ -425,7 +429,7 @@ fn an_outage_of_the_server_of_a_mapping_costs_one_time_out() {
     // The first attempts may fail at once, because of the stale session.
     for at_once in 0..=2 {
         let (node, begin) = (probed(&sim, FailingOpens::first(at_once, 64)), sim.now());
-        refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+        refused(&node, &map(ONE, USER, "pw"), ErrorKind::FailedPrecondition);
         let end = (sim.now(), mapped(&sim));
         assert_eq!(
             end,
@@ -452,7 +456,7 @@ fn a_conflict_is_resolved_by_removing_unreadable_mappings_from_before_the_start(
 fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     let second = map(TWO, USER, "pw");
     let conflicts = |sim: &Sim, node: &Node, text: &str| {
-        let error = refused(node, &second, Kind::FailedPrecondition);
+        let error = refused(node, &second, ErrorKind::FailedPrecondition);
         assert_eq!(
             (error.code(), mapped(sim)),
             (
@@ -496,7 +500,7 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
     let error = refused(
         &probed(&sim, FailingOpens::all(5)),
         &map(TWO, r"domain\other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error.to_string().contains(r"(\\files\one)") && mapped(&sim) == [ONE],
@@ -511,7 +515,11 @@ fn a_mapping_is_not_used_or_removed_if_the_record_cannot_be_read() {
         let mut probes: Vec<Arc<dyn Probe>> =
             vec![Arc::new(failing("registry_text", OsError(4711)))];
         probes.extend(opens.map(|opens| Arc::new(opens) as Arc<dyn Probe>));
-        let error = refused(&probed(&sim, probes), &map(ONE, USER, "pw"), Kind::Internal);
+        let error = refused(
+            &probed(&sim, probes),
+            &map(ONE, USER, "pw"),
+            ErrorKind::Internal,
+        );
         assert_eq!(
             (error.code(), mapped(&sim)),
             (Some(OsError(4711)), vec![ONE.to_owned()])
@@ -528,7 +536,7 @@ fn a_found_mapping_counts_as_used_even_if_that_cannot_be_recorded() {
         both(failing("set_volatile_text", OsError(4711)), opens),
     );
     node.run(&map(ONE, USER, "pw")).unwrap();
-    let error = refused(&node, &map(ONE, USER, "pw"), Kind::FailedPrecondition);
+    let error = refused(&node, &map(ONE, USER, "pw"), ErrorKind::FailedPrecondition);
     assert_eq!(
         (error.code(), mapped(&sim)),
         (Some(OsError::ACCESS_DENIED), vec![ONE.to_owned()])
@@ -551,7 +559,7 @@ fn a_mapping_is_made_and_used_even_if_the_record_cannot_be_written() {
     refused(
         &node,
         &map(ONE, r"domain\other", "pw2"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     node.run(&unmap(ONE)).unwrap();
     assert_eq!(sim.smb_mappings(), []);
@@ -565,7 +573,7 @@ fn a_removal_that_still_runs_keeps_the_lock_of_the_other_share() {
         OsError::RPC_CALL_FAILED,
     );
     let node = probed(&sim, both(lost, FailingOpens::all(5)));
-    refused(&node, &map(TWO, USER, "pw"), Kind::StillRunning);
+    refused(&node, &map(TWO, USER, "pw"), ErrorKind::StillRunning);
     assert_eq!(
         (mapped(&sim), node.locked_objects()),
         (vec![ONE.to_owned()], 0)
@@ -580,42 +588,42 @@ fn what_windows_answers_is_explained() {
     for (code, kind, text) in [
         (
             53,
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             "files cannot be reached; check that the node resolves its name",
         ),
-        (55, Kind::FailedPrecondition, "files cannot be reached"),
-        (1231, Kind::FailedPrecondition, "TCP port 445"),
+        (55, ErrorKind::FailedPrecondition, "files cannot be reached"),
+        (1231, ErrorKind::FailedPrecondition, "TCP port 445"),
         (
             67,
-            Kind::NotFound,
+            ErrorKind::NotFound,
             "files has no such share, or is failing over",
         ),
         (
             86,
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "another password; check the credentials",
         ),
         (
             1326,
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "files refuses the user name, the password or the account",
         ),
         (
             1909,
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
             "files refuses the user name, the password or the account",
         ),
         (
             1219,
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             "Windows allows one user per server at a time",
         ),
         (
             1312,
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
             "the user name needs a domain",
         ),
-        (4711, Kind::Internal, "Windows error 4711"),
+        (4711, ErrorKind::Internal, "Windows error 4711"),
     ] {
         let sim = sim();
         let error = refused(
@@ -652,7 +660,7 @@ fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
         let error = refused(
             &node_on(&sim),
             &map(&remote, "", ""),
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         );
         assert!(
             error.to_string().contains("rights of LocalSystem"),
@@ -673,7 +681,7 @@ fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
         let error = refused(
             &node_on(&sim),
             &map(&format!(r"\\{host}\public"), "", ""),
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         );
         assert_eq!(error.code(), Some(OsError::LOGON_FAILURE), "{error}");
     }
@@ -702,7 +710,7 @@ fn without_a_user_a_server_has_an_ordinary_name() {
         let error = refused(
             &node_on(&sim),
             &map(&format!(r"\\{host}\C$"), "", ""),
-            Kind::PermissionDenied,
+            ErrorKind::PermissionDenied,
         );
         assert!(
             error.to_string().contains("rights of LocalSystem"),
@@ -751,7 +759,7 @@ fn a_user_without_a_name_and_a_nul_character_are_refused_without_a_call() {
         refused(
             &node,
             &map(r"\\localhost\C$", user, password),
-            Kind::InvalidArgument,
+            ErrorKind::InvalidArgument,
         );
         assert_eq!(trace.take().len(), 0, "{user:?}");
     }
@@ -765,7 +773,7 @@ fn a_mapping_without_a_user_is_refused_if_the_names_of_the_node_are_unknown() {
         let error = refused(
             &node,
             &map(&format!(r"\\{host}\one"), "", ""),
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert_eq!(error.code(), Some(OsError::WBEM_INVALID_CLASS));
     }

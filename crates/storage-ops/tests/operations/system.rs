@@ -5,7 +5,9 @@ use faults::{Fault, FaultAction, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
 use std::time::Duration;
-use storage_ops::{GetBiosSerialNumber, GetService, Kind, ServiceName, StartService, StopService};
+use storage_ops::{
+    ErrorKind, GetBiosSerialNumber, GetService, ServiceName, StartService, StopService,
+};
 
 fn name(text: &str) -> ServiceName {
     ServiceName::parse(text).unwrap()
@@ -42,7 +44,7 @@ fn contract_30_service_numbers_are_those_of_windows() {
         &GetService {
             name: name("missing"),
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -76,7 +78,7 @@ fn a_start_that_takes_longer_than_30_s_is_reported_as_still_running() {
     refused(
         &node_on(&sim),
         &StartService { name: name("slow") },
-        Kind::StillRunning,
+        ErrorKind::StillRunning,
     );
 }
 
@@ -86,7 +88,7 @@ fn a_disabled_service_does_not_start() {
     refused(
         &node_on(&sim),
         &StartService { name: name("off") },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
 }
 
@@ -109,7 +111,7 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
             name: name("base"),
             force: false,
         },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(error.to_string().contains("top"), "{error}");
     assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
@@ -153,7 +155,7 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
         let error = refused(
             &node,
             &StartService { name: name("a") },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
         assert!(
             error.to_string().contains("the service is paused"),
@@ -186,7 +188,11 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 #[test]
 fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
     let node = node_on(&node_with_a_service_in("stop_pending"));
-    let error = refused(&node, &StartService { name: name("a") }, Kind::StillRunning);
+    let error = refused(
+        &node,
+        &StartService { name: name("a") },
+        ErrorKind::StillRunning,
+    );
     assert!(
         error.to_string().contains("still in state 3, not 1"),
         "{error}"
@@ -265,7 +271,7 @@ fn a_service_that_cannot_be_stopped_is_described_as_such() {
             name: name("a"),
             force: false,
         },
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the \
                   stop control";
@@ -306,7 +312,7 @@ fn the_error_names_the_dependent_that_could_not_be_stopped() {
         name: name("base"),
         force: true,
     };
-    let error = refused(&probed(&sim, refusing), &stop, Kind::PermissionDenied);
+    let error = refused(&probed(&sim, refusing), &stop, ErrorKind::PermissionDenied);
     assert!(
         error
             .to_string()

@@ -7,9 +7,9 @@ use crate::setup::{
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
-    Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
-    GetVolumeStats, HostPath, IsVolumeFormatted, Kind, ListVolumesOnDisk, MountVolume, Node,
-    VolumeId, WriteVolumeCache,
+    Config, DiskNumber, ErrorKind, FormatVolume, GetClosestVolumeIdFromTargetPath,
+    GetDiskNumberFromVolumeId, GetVolumeStats, HostPath, IsVolumeFormatted, ListVolumesOnDisk,
+    MountVolume, Node, VolumeId, WriteVolumeCache,
 };
 
 fn unknown_volume() -> VolumeId {
@@ -37,7 +37,7 @@ fn contract_08_the_error_where_nothing_is_mounted_contains_because_it_does_not_e
         r"C:\var\lib\kubelet\pods\d",
         MOUNT,
     ] {
-        let error = refused(&node, &mounted_at(unmounted), Kind::NotFound);
+        let error = refused(&node, &mounted_at(unmounted), ErrorKind::NotFound);
         assert!(
             error.to_string().contains("because it does not exist"),
             "{error}"
@@ -63,7 +63,7 @@ fn mounted_not_mounted_and_stale_are_distinguished() {
 fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
     let node = node_on(&sim);
-    refused(&node, &volumes_of(1), Kind::NotFound);
+    refused(&node, &volumes_of(1), ErrorKind::NotFound);
     let volumes = node.run(&volumes_of(2)).unwrap();
     assert!(volumes[0].to_string().ends_with(r"}\"));
     let data = sim.disk(2).unwrap().partitions.last().unwrap().number;
@@ -81,7 +81,7 @@ fn contract_19_volumes_are_in_partition_order_and_an_empty_list_is_an_error() {
             disk: DiskNumber(2),
             partition: 9,
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -108,7 +108,7 @@ fn contract_19_a_disk_that_is_one_file_system_has_one_volume() {
             disk: ONE,
             partition: 2,
         },
-        Kind::NotFound,
+        ErrorKind::NotFound,
     );
 }
 
@@ -163,17 +163,17 @@ fn contract_22_a_formatted_volume_is_never_formatted_again() {
                 .partitioned()
                 .formatted("ReFS")
                 .build(),
-            Some(Kind::FailedPrecondition),
+            Some(ErrorKind::FailedPrecondition),
         ),
         (
             "locked",
             ntfs().bitlocker_locked().build(),
-            Some(Kind::FailedPrecondition),
+            Some(ErrorKind::FailedPrecondition),
         ),
         (
             "unreadable",
             ntfs().unreadable().build(),
-            Some(Kind::FailedPrecondition),
+            Some(ErrorKind::FailedPrecondition),
         ),
     ] {
         let node = node_on(&sim);
@@ -214,15 +214,19 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
         node.run(&mount(one, MOUNT)).unwrap();
     }
     let before = sim.snapshot();
-    refused(&node, &mount(two, MOUNT), Kind::FailedPrecondition);
+    refused(&node, &mount(two, MOUNT), ErrorKind::FailedPrecondition);
     refused(
         &node,
         &mount(two, r"\plugins\full"),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
-    refused(&node, &mount(two, r"\plugins\l"), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &mount(two, r"\plugins\l"),
+        ErrorKind::FailedPrecondition,
+    );
     for missing in [r"\plugins\missing", r"\nowhere\missing"] {
-        let error = refused(&node, &mount(two, missing), Kind::NotFound).to_string();
+        let error = refused(&node, &mount(two, missing), ErrorKind::NotFound).to_string();
         assert!(
             error.contains(&format!(
                 r"the directory C:\var\lib\kubelet{missing} does not exist ("
@@ -230,8 +234,12 @@ fn contract_23_mounting_twice_succeeds_and_an_occupied_target_is_an_error() {
             "{error}"
         );
     }
-    refused(&node, &mount(unknown_volume(), MOUNT), Kind::NotFound);
-    refused(&node, &mount(two, r"C:\Windows"), Kind::PermissionDenied);
+    refused(&node, &mount(unknown_volume(), MOUNT), ErrorKind::NotFound);
+    refused(
+        &node,
+        &mount(two, r"C:\Windows"),
+        ErrorKind::PermissionDenied,
+    );
     assert_eq!(sim.snapshot(), before);
     sim.invariants().unwrap();
 }
@@ -261,7 +269,7 @@ fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not
         .build();
     let node = node_on(&sim);
     let (one, two) = (volume_on(&node, 1), volume_on(&node, 2));
-    refused(&node, &unmount(two, MOUNT), Kind::FailedPrecondition);
+    refused(&node, &unmount(two, MOUNT), ErrorKind::FailedPrecondition);
     node.run(&unmount(one, MOUNT)).unwrap();
     assert!(sim.external().exists(MOUNT));
     assert_eq!(
@@ -270,8 +278,8 @@ fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not
         ONE,
         "it needs no path"
     );
-    refused(&node, &unmount(one, MOUNT), Kind::FailedPrecondition);
-    refused(&node, &unmount(one, r"\missing"), Kind::NotFound);
+    refused(&node, &unmount(one, MOUNT), ErrorKind::FailedPrecondition);
+    refused(&node, &unmount(one, r"\missing"), ErrorKind::NotFound);
     sim.invariants().unwrap();
 }
 
@@ -295,7 +303,7 @@ fn contract_25_the_closest_volume_is_that_of_the_nearest_mount_above() {
     ] {
         assert_eq!(node.run(&closest(text)).unwrap(), expected, "{text}");
     }
-    refused(&node, &closest(r"C:\missing"), Kind::NotFound);
+    refused(&node, &closest(r"C:\missing"), ErrorKind::NotFound);
 }
 
 #[test]
@@ -323,7 +331,11 @@ fn contract_26_a_volume_that_is_large_enough_is_left_unchanged() {
         node.run(&resize(volume, size)).unwrap();
     }
     assert_eq!(sim.snapshot(), before);
-    refused(&node, &resize(volume, 3 * GIB), Kind::FailedPrecondition);
+    refused(
+        &node,
+        &resize(volume, 3 * GIB),
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -343,12 +355,16 @@ fn every_operation_reports_an_unknown_volume_as_not_found() {
     let sim = os_sim::node().dir(MOUNT).build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let volume = unknown_volume();
-    refused(&node, &IsVolumeFormatted { volume }, Kind::NotFound);
-    refused(&node, &FormatVolume::new(volume), Kind::NotFound);
-    refused(&node, &resize(volume, 0), Kind::NotFound);
-    refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
-    refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
-    refused(&node, &WriteVolumeCache { volume }, Kind::NotFound);
+    refused(&node, &IsVolumeFormatted { volume }, ErrorKind::NotFound);
+    refused(&node, &FormatVolume::new(volume), ErrorKind::NotFound);
+    refused(&node, &resize(volume, 0), ErrorKind::NotFound);
+    refused(&node, &GetVolumeStats { volume }, ErrorKind::NotFound);
+    refused(
+        &node,
+        &GetDiskNumberFromVolumeId { volume },
+        ErrorKind::NotFound,
+    );
+    refused(&node, &WriteVolumeCache { volume }, ErrorKind::NotFound);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -360,7 +376,7 @@ fn a_format_that_outlives_its_timeout_keeps_the_lock_and_is_not_repeated() {
     let node = storage_ops::Node::new(sim.process(), config);
     node.run(&PARTITION).unwrap();
     let volume = volume_on(&node, 1);
-    refused(&node, &FormatVolume::new(volume), Kind::StillRunning);
+    refused(&node, &FormatVolume::new(volume), ErrorKind::StillRunning);
     assert_eq!(
         node.locked_objects(),
         1,
@@ -386,9 +402,13 @@ fn contract_22_a_volume_with_a_foreign_signature_is_not_reported_as_unformatted(
         refused(
             &node,
             &IsVolumeFormatted { volume },
-            Kind::FailedPrecondition,
+            ErrorKind::FailedPrecondition,
         );
-        refused(&node, &FormatVolume::new(volume), Kind::FailedPrecondition);
+        refused(
+            &node,
+            &FormatVolume::new(volume),
+            ErrorKind::FailedPrecondition,
+        );
         assert_eq!(sim.snapshot(), before, "{name}");
     }
 }
@@ -409,7 +429,7 @@ fn contract_22_a_format_with_an_unknown_outcome_is_waited_for_under_the_lock() {
     let broken = failing("wmi call MSFT_Volume.Format", OsError::RPC_CALL_FAILED);
     let node = probed(&sim, broken);
     let volume = volume_on(&node, 1);
-    refused(&node, &FormatVolume::new(volume), Kind::StillRunning);
+    refused(&node, &FormatVolume::new(volume), ErrorKind::StillRunning);
     assert_eq!(node.locked_objects(), 0);
 }
 
@@ -420,7 +440,7 @@ fn contract_19_no_other_volume_is_returned_as_the_first() {
     let error = refused(
         &probed(&sim, unreadable),
         &volumes_of(1),
-        Kind::FailedPrecondition,
+        ErrorKind::FailedPrecondition,
     );
     assert!(
         error.to_string().contains("first data partition"),
@@ -442,8 +462,12 @@ fn every_code_for_a_removed_disk_means_not_found() {
             failing_on("open", |object| object.starts_with(r"\??\Volume"), code),
         );
         assert!(!node.run(&is_link(MOUNT)).unwrap());
-        refused(&node, &GetDiskNumberFromVolumeId { volume }, Kind::NotFound);
-        refused(&node, &GetVolumeStats { volume }, Kind::NotFound);
+        refused(
+            &node,
+            &GetDiskNumberFromVolumeId { volume },
+            ErrorKind::NotFound,
+        );
+        refused(&node, &GetVolumeStats { volume }, ErrorKind::NotFound);
     }
 }
 
@@ -462,7 +486,11 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
         let volume = node
             .run(&GetClosestVolumeIdFromTargetPath { target })
             .unwrap();
-        let error = refused(&node, &mount(volume, r"\plugins\v"), Kind::PermissionDenied);
+        let error = refused(
+            &node,
+            &mount(volume, r"\plugins\v"),
+            ErrorKind::PermissionDenied,
+        );
         assert!(
             error
                 .to_string()
@@ -486,6 +514,6 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
     refused(
         &node,
         &MountVolume { volume, target },
-        Kind::PermissionDenied,
+        ErrorKind::PermissionDenied,
     );
 }

@@ -3,15 +3,19 @@
 use crate::setup::{exists, mkdir, node_on, refused, traced};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
-use storage_ops::Kind;
+use storage_ops::ErrorKind;
 
 #[test]
 fn mkdir_fails_if_a_component_cannot_be_opened() {
     let sim = os_sim::node().dir(r"C:\var\lib\kubelet\pods\p").build();
     for (name, code, kind) in [
-        ("pods", OsError::ACCESS_DENIED, Kind::PermissionDenied),
-        ("p", OsError::SHARING_VIOLATION, Kind::FailedPrecondition),
-        ("q", OsError::IO_DEVICE, Kind::FailedPrecondition),
+        ("pods", OsError::ACCESS_DENIED, ErrorKind::PermissionDenied),
+        (
+            "p",
+            OsError::SHARING_VIOLATION,
+            ErrorKind::FailedPrecondition,
+        ),
+        ("q", OsError::IO_DEVICE, ErrorKind::FailedPrecondition),
     ] {
         let end = format!(r"\{name}");
         let blocked = Fault::each(
@@ -38,13 +42,13 @@ fn nothing_exists_or_is_created_below_a_file() {
     let (node, before) = (node_on(&sim), sim.snapshot());
     for below in [r"\pods\f\x", r"\pods\f\x\y"] {
         assert!(!node.run(&exists(below)).unwrap());
-        let error = refused(&node, &mkdir(below), Kind::NotFound);
+        let error = refused(&node, &mkdir(below), ErrorKind::NotFound);
         assert_eq!(error.code(), Some(OsError::PATH_NOT_FOUND));
         assert!(
             error.to_string().contains("f is not a directory"),
             "{error}"
         );
     }
-    refused(&node, &mkdir(r"\pods\f"), Kind::AlreadyExists);
+    refused(&node, &mkdir(r"\pods\f"), ErrorKind::AlreadyExists);
     assert_eq!(sim.snapshot(), before);
 }

@@ -33,7 +33,7 @@ pub use replay::replay;
 pub use screen::Screen;
 pub use sequence::Sequence;
 
-use crate::layer::rpc;
+use crate::layer::known_rpcs;
 use node::Performed;
 use screen::{BAD, REFUSED};
 use sequence::{Call, Check, ControlCall, Operation, Step, Variables};
@@ -292,7 +292,7 @@ impl Runner<'_> {
             .control
             .as_ref()
             .ok_or("only `csi-proxy-sim replay` has the control API")?;
-        let rpc = rpc::find(&format!("/csi_proxy_sim.v1.{name}"));
+        let rpc = known_rpcs::find(&format!("/csi_proxy_sim.v1.{name}"));
         let rpc = &rpc
             .ok_or_else(|| format!("unknown RPC {name} of the control API"))?
             .rpc;

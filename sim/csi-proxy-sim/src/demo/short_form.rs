@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::layer::rpc::{add_values, hide_secrets};
+use crate::layer::known_rpcs::{add_values, hide_secrets};
 
 /// Returns the values of a request or response, without secrets and empty texts.
 pub(super) fn values(message: &Value) -> String {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tonic::Code;
 
 use super::answer::{Answer, PREFIX};
-use super::rpc::{CONTROL, KnownRpc, NODE_FILE, is_secret};
+use super::known_rpcs::{CONTROL, KnownRpc, NODE_FILE, is_secret};
 
 const HEAD: &str = "{\"driver\": \"recorded\", \"about\": \"recorded by csi-proxy-sim\",\n\"phases\": [{\"name\": \"Recorded\", \"steps\": [";
 

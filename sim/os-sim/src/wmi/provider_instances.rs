@@ -65,7 +65,8 @@ pub(crate) fn row<const N: usize>(
     instance(&path, properties)
 }
 
-/// Returns the instance of a disk.
+/// Returns the instance of a disk. A query can name only the properties that `CLASSES` in
+/// `wql/schema.rs` lists too.
 pub(crate) fn disk_instance(disk: &Disk) -> Instance {
     let id = disk_id(disk);
     let offline = disk.provider_cache.attributes & os::abi::DiskAttributes::OFFLINE != 0;

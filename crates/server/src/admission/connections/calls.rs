@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use storage_ops::{Call, ClientId};
+use storage_ops::{Call, ConnectionId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Status;
@@ -107,7 +107,7 @@ impl CallQueue {
 
     /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is
     /// released.
-    pub(super) fn remove_connection(&mut self, id: ClientId, slots: usize) {
+    pub(super) fn remove_connection(&mut self, id: ConnectionId, slots: usize) {
         self.holders -= usize::from(slots > 0);
         self.waiting.retain(|waiter| waiter.connection.id != id);
     }

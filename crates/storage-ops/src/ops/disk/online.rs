@@ -6,14 +6,14 @@ use os::OsError;
 use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, Partition};
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::error_class::ErrorClass;
-use crate::host::Fallback;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
 use crate::scheduling::{PoolKind, RunResult, Stop, failed_precondition};
+use crate::windows::Fallback;
 
 /// How long Windows may take to bring a volume online that it has just listed.
 const ONLINE_GRACE: Duration = Duration::from_millis(300);
@@ -62,7 +62,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
         changed => changed.err().and_then(|error| error.code),
     };
     run.require_pool(PoolKind::Wmi)?;
-    run.host()
+    run.windows()
         .fallbacks
         .record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same
@@ -78,7 +78,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
 /// then. Meanwhile brings the disk online again if a policy takes it offline.
 pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
     match run
-        .host()
+        .windows()
         .poll(run.timeouts().arrival, || online_with_volumes(run, disk))?
     {
         Some(volumes) => Ok(volumes),
@@ -101,12 +101,12 @@ pub(super) fn while_online(
     mut change: impl FnMut() -> RunResult<()>,
 ) -> RunResult<()> {
     let mut refused = None;
-    let changed = run.host().poll(run.timeouts().arrival, || {
+    let changed = run.windows().poll(run.timeouts().arrival, || {
         set_state(run, disk, true)?;
         match change() {
             // A change that may still run is not repeated.
             Err(Stop::Failed(error))
-                if error.kind != Kind::StillRunning && disk.is_offline().unwrap_or(false) =>
+                if error.kind != ErrorKind::StillRunning && disk.is_offline().unwrap_or(false) =>
             {
                 refused = Some(error);
                 Ok(None)
@@ -127,18 +127,18 @@ pub(super) fn bring_volumes_online(
     disk: &Disk,
     volumes: &DataVolumes,
 ) -> RunResult<()> {
-    if readings::volume::not_online(run.host(), volumes).is_empty() {
+    if readings::volume::not_online(run.windows(), volumes).is_empty() {
         return Ok(());
     }
     run.require_pool(PoolKind::Wmi)?;
     // Windows may be about to bring a volume online that has just arrived.
     run.clock().sleep(ONLINE_GRACE);
-    for (partition, state) in readings::volume::not_online(run.host(), volumes) {
+    for (partition, state) in readings::volume::not_online(run.windows(), volumes) {
         msft_storage::bring_volume_online(run, disk, &partition, state == VolumeState::Offline)?;
     }
     let volumes = readings::volume::wait_for_volumes(run, disk)?;
     let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
-    if readings::volume::not_online(run.host(), &volumes)
+    if readings::volume::not_online(run.windows(), &volumes)
         .iter()
         .any(is_offline)
     {

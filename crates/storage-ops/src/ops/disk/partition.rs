@@ -3,7 +3,7 @@
 use os::{Access, Instance, Returned};
 
 use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
@@ -65,7 +65,7 @@ impl Operation for PartitionDisk {
             match created.map_or(Ok(()), |created| {
                 Self::bring_new_volumes_online(run, &disk, &created)
             }) {
-                Err(Stop::Failed(error)) if error.kind != Kind::StillRunning => {
+                Err(Stop::Failed(error)) if error.kind != ErrorKind::StillRunning => {
                     tracing::warn!(
                         disk = self.disk.0, %error,
                         "the new volume could not be brought online"
@@ -157,7 +157,7 @@ impl PartitionDisk {
         let known = readings::disk::known_partition_table(run, disk.number, first);
         match known {
             Err(Stop::Failed(error))
-                if error.kind != Kind::NotFound && disk.is_offline().unwrap_or(false) =>
+                if error.kind != ErrorKind::NotFound && disk.is_offline().unwrap_or(false) =>
             {
                 set_state(run, disk, true)?;
                 Ok(read()?)
@@ -186,7 +186,7 @@ impl PartitionDisk {
         refuse_mbr(&table)?;
         let returned = msft_storage::create_partition(run, disk, known)?;
         let created = run
-            .host()
+            .windows()
             .poll(run.timeouts().arrival, || -> OperationResult<_> {
                 Ok(table_now()?.is_partitioned().then_some(()))
             })?;

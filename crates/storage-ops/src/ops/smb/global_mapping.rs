@@ -3,7 +3,7 @@
 
 use os::{Instance, MethodCall, Namespace, OsError, Value};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::node::smb_mapping_record::Origin;
 use crate::provider::wmi::{call, query, quote};
@@ -54,7 +54,7 @@ pub(super) fn remove(
             format!("Windows did not remove the mapping of {share}"),
         ));
     }
-    run.node().smb_mappings.forget(run.host(), share);
+    run.node().smb_mappings.forget(run.windows(), share);
     Ok(())
 }
 
@@ -86,7 +86,7 @@ pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResul
             Err(error)
                 if matches!(
                     error.kind,
-                    Kind::StillRunning | Kind::Unavailable | Kind::Cancelled
+                    ErrorKind::StillRunning | ErrorKind::Unavailable | ErrorKind::Cancelled
                 ) =>
             {
                 return Err(error);
@@ -105,7 +105,7 @@ fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationRes
         return Ok(false);
     };
     let share = remote.share();
-    if run.node().smb_mappings.origin(run.host(), &share)? != Origin::BeforeStartOfWindows {
+    if run.node().smb_mappings.origin(run.windows(), &share)? != Origin::BeforeStartOfWindows {
         return Ok(false);
     }
     let removed = run.with_lock(LockKey::Share(share.clone()), |run| {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use os::{Namespace, Value};
 
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::provider::wmi::{query, query_one};
 
@@ -27,7 +27,7 @@ pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
         let reason = format!(
             "{why}; a mapping without a user would use the rights of LocalSystem on the node itself"
         );
-        Err(OperationError::new(Kind::PermissionDenied, reason))
+        Err(OperationError::new(ErrorKind::PermissionDenied, reason))
     };
     let is_port = |part: &str| part == "ssl" || part.parse::<u16>().is_ok();
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
@@ -76,7 +76,7 @@ fn is_own_name(run: Run<'_>, server: &str) -> OperationResult<bool> {
         .collect();
     if names.is_empty() {
         return Err(OperationError::new(
-            Kind::Internal,
+            ErrorKind::Internal,
             "WMI returned no name of the node",
         ));
     }
@@ -105,7 +105,7 @@ fn own_addresses(run: Run<'_>) -> OperationResult<Vec<IpAddr>> {
     }
     if addresses.is_empty() {
         return Err(OperationError::new(
-            Kind::Internal,
+            ErrorKind::Internal,
             "WMI returned no address of the node",
         ));
     }

@@ -3,7 +3,7 @@
 use os::OsError;
 
 use super::mapping_state::Refusal;
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 use crate::error_class::ErrorClass;
 
 /// Returns the error of a request that leaves an existing mapping as it is.
@@ -28,13 +28,13 @@ pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
 pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> OperationError {
     if matches!(
         error.kind,
-        Kind::StillRunning | Kind::Unavailable | Kind::Cancelled
+        ErrorKind::StillRunning | ErrorKind::Unavailable | ErrorKind::Cancelled
     ) {
         return error;
     }
     let OperationError { reason, .. } = unreadable(share, code);
     OperationError {
-        kind: Kind::FailedPrecondition,
+        kind: ErrorKind::FailedPrecondition,
         reason: format!("{reason}; it stays: {}", error.reason),
         ..error
     }
@@ -52,7 +52,7 @@ fn unreadable(share: &str, code: OsError) -> OperationError {
         format!("{}; if no pod uses the mapping, remove it", error.reason)
     };
     OperationError {
-        kind: Kind::FailedPrecondition,
+        kind: ErrorKind::FailedPrecondition,
         reason,
         ..error
     }
@@ -81,7 +81,7 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
 pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
     let Some(code) = error
         .code
-        .filter(|_| !matches!(error.kind, Kind::Unavailable | Kind::StillRunning))
+        .filter(|_| !matches!(error.kind, ErrorKind::Unavailable | ErrorKind::StillRunning))
     else {
         return error;
     };
@@ -106,7 +106,7 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         _ => return error,
     };
     let kind = if is_unreachable {
-        Kind::FailedPrecondition
+        ErrorKind::FailedPrecondition
     } else {
         error.kind
     };

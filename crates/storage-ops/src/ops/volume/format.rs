@@ -6,7 +6,7 @@ use os::abi::{AccessEntry, EntryKind};
 use os::{Access, Open, Options, OsError};
 
 use crate::devices::{FileSystem, volume};
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -56,7 +56,7 @@ impl Operation for FormatVolume {
     fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
         // Only devices decide what is formatted.
         Ok(vec![LockKey::Disk(volume::disk_of(
-            node.host.os(),
+            node.windows.os(),
             self.volume,
         )?)])
     }
@@ -88,7 +88,7 @@ impl FormatVolume {
                 let may_be_recorded = !run.node().config().format_writers.is_empty();
                 // An administrator may format the volume later, with another access list.
                 if may_be_recorded
-                    && error.kind != Kind::StillRunning
+                    && error.kind != ErrorKind::StillRunning
                     && matches!(self.needs_format(run), Ok(true))
                 {
                     run.begin_mutation()?;
@@ -117,7 +117,7 @@ impl FormatVolume {
         // system.
         let disk = volume::disk_of(run.os(), self.volume)?;
         run.ensure_locked(&LockKey::Disk(disk))?;
-        let detected = readings::file_system::detect(run.host(), self.volume);
+        let detected = readings::file_system::detect(run.windows(), self.volume);
         match readings::file_system::or_reported(run, self.volume, detected)? {
             FileSystem::Raw => {
                 node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true)
@@ -136,9 +136,9 @@ impl FormatVolume {
     /// Waits until the volume has the new file system. Returns `None` if that takes too long.
     fn wait_until_formatted(&self, run: Run<'_>, timeout: Duration) -> RunResult<Option<()>> {
         let mut unreadable = None;
-        let formatted = run.host().poll(timeout, || -> RunResult<_> {
+        let formatted = run.windows().poll(timeout, || -> RunResult<_> {
             // While a volume is formatted it is locked and then dismounted.
-            let found = match readings::file_system::detect(run.host(), self.volume) {
+            let found = match readings::file_system::detect(run.windows(), self.volume) {
                 Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
                 detected => caught(readings::file_system::or_reported(
                     run,

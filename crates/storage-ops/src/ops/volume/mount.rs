@@ -4,10 +4,9 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16String};
 
 use crate::devices::{Link, buffer};
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::disk_lock_key;
@@ -19,6 +18,7 @@ use crate::provider::report;
 use crate::readings::{self, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{HostPath, VolumeId};
+use crate::windows::Fallback;
 
 /// Mounts a volume at an empty directory. Succeeds without a change if the volume is already
 /// mounted there. A volume that the node itself uses is refused.
@@ -161,7 +161,7 @@ impl MountVolume {
             return Ok(());
         }
         run.require_pool(PoolKind::Wmi)?;
-        run.host().fallbacks.record(Fallback::Mount, code);
+        run.windows().fallbacks.record(Fallback::Mount, code);
         let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
         let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
         if self.is_mounted_at(&*target)? {
@@ -169,7 +169,7 @@ impl MountVolume {
         }
         self.undo_elsewhere(run.node(), before)?;
         let failed = added.err().unwrap_or_else(not_mounted);
-        if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
+        if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
             return Err(after(code, failed).into());
         }
         drop(target);
@@ -191,11 +191,11 @@ impl MountVolume {
     /// Unmounts the volume from the directories that are not in the list `before`: another process
     /// has replaced the target.
     fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
-        let paths = node.host.os().volume_paths(&self.volume.to_windows())?;
+        let paths = node.windows.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
         // A path that cannot be unmounted must not prevent the unmounting of the others.
         let undone: Vec<_> = elsewhere
-            .map(|path| node.host.os().delete_volume_mount_point(path))
+            .map(|path| node.windows.os().delete_volume_mount_point(path))
             .collect();
         Ok(undone.into_iter().collect::<OsResult<()>>()?)
     }
@@ -204,7 +204,7 @@ impl MountVolume {
 /// Returns the error to report if the mount manager has failed with `code` and then the fallback
 /// has failed too.
 fn after(code: OsError, failed: OperationError) -> OperationError {
-    if failed.kind == Kind::StillRunning {
+    if failed.kind == ErrorKind::StillRunning {
         failed
     } else {
         OperationError::from(code).with_failed_fallback(&failed)
@@ -213,7 +213,7 @@ fn after(code: OsError, failed: OperationError) -> OperationError {
 
 fn not_mounted() -> OperationError {
     let reason = "Windows reported success, but the directory is not a mount point of the volume";
-    OperationError::new(Kind::Internal, reason)
+    OperationError::new(ErrorKind::Internal, reason)
 }
 
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like
@@ -234,7 +234,7 @@ fn remove_mount_point(
         return Ok(());
     }
     run.require_pool(PoolKind::Wmi)?;
-    run.host().fallbacks.record(Fallback::Unmount, code);
+    run.windows().fallbacks.record(Fallback::Unmount, code);
     let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
     if is_removed(&*target)? {
         return Ok(());
@@ -242,7 +242,7 @@ fn remove_mount_point(
     let failed = removed
         .err()
         .unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
-    if code != OsError::SHARING_VIOLATION || failed.kind == Kind::StillRunning {
+    if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
         return Err(after(code, failed).into());
     }
     drop(target);

@@ -188,7 +188,7 @@ fn grow(
     msft_storage::resize(run, disk, partition, size)?;
     readings::disk::update(run, disk)?;
     let grown = run
-        .host()
+        .windows()
         .poll(run.timeouts().arrival, || -> RunResult<_> {
             let extent = readings::volume::extent(run, volume)?;
             Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
@@ -210,7 +210,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     let length = u64::try_from(extent.length).unwrap_or_default();
     let ntfs = FileSystem::Named("NTFS".to_owned());
     if length < total.saturating_add(MIB)
-        || readings::file_system::detect(run.host(), volume)? != ntfs
+        || readings::file_system::detect(run.windows(), volume)? != ntfs
     {
         return Ok(());
     }

@@ -3,10 +3,9 @@
 use os::{Open, Options, OsError, PathForm, U16String};
 
 use crate::devices::Link;
-use crate::error::{Kind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::Operation;
-use crate::host::Fallback;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::opening::MAX_LINKS;
@@ -14,6 +13,7 @@ use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::readings::links::{follow_to_end, open_itself};
 use crate::scheduling::{PoolKind, RunResult};
 use crate::types::{HostPath, VolumeId};
+use crate::windows::Fallback;
 
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
 const NOT_MOUNTED: &str = "because it does not exist";
@@ -128,7 +128,7 @@ fn mounted_by(node: &Node, mut link: Link) -> OperationResult<VolumeId> {
         let Some(target) = link.nt_target() else {
             break;
         };
-        match Link::of(&*node.host.os().open(&target, &OPEN_NOFOLLOW)?)? {
+        match Link::of(&*node.windows.os().open(&target, &OPEN_NOFOLLOW)?)? {
             Some(next) => link = next,
             None => break,
         }
@@ -139,7 +139,7 @@ fn mounted_by(node: &Node, mut link: Link) -> OperationResult<VolumeId> {
 }
 
 fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
-    let found = node.host.os().open(
+    let found = node.windows.os().open(
         &path.to_nt(),
         &Open {
             options: Options::empty(),
@@ -155,7 +155,7 @@ fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
 fn volume_under(path: &U16String) -> OperationResult<(VolumeId, bool)> {
     VolumeId::of_final_path(path).ok_or_else(|| {
         OperationError::new(
-            Kind::Internal,
+            ErrorKind::Internal,
             format!(
                 "Windows returned the path {}, which has no volume",
                 path.display()

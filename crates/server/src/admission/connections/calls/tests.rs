@@ -24,7 +24,7 @@ async fn slot(call: &InFlightCall) -> Result<CallSlot, Status> {
     let described = Call {
         number: client.0,
         label: "/v1.Disk/Rescan",
-        client,
+        connection: client,
         began: Duration::ZERO,
     };
     call.slot(|| WaitingCall {
@@ -140,7 +140,7 @@ async fn waiting_calls_get_slots_in_fifo_order() {
     let listed = || {
         all.waiting_calls()
             .iter()
-            .map(|waiting| waiting.call.client)
+            .map(|waiting| waiting.call.connection)
             .collect::<Vec<_>>()
     };
     assert_eq!(listed(), [other.id(), third.id()]);

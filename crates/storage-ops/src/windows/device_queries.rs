@@ -224,7 +224,7 @@ mod tests {
 
     use super::Device;
     use crate::types::DiskNumber;
-    use crate::{Timeouts, host::Host};
+    use crate::{Timeouts, windows::Windows};
 
     const ANSWERED: Option<OsResult<()>> = Some(Ok(()));
     const LEFT_OUT: Option<OsResult<()>> = None;
@@ -234,8 +234,8 @@ mod tests {
         let queries = seconds
             .iter()
             .map(|seconds| (Device::Disk(DiskNumber(0)), *seconds));
-        let host = Host::new(Arc::clone(os), Timeouts::default());
-        let answers = host.query_each(queries, |os, seconds, _| {
+        let windows = Windows::new(Arc::clone(os), Timeouts::default());
+        let answers = windows.query_each(queries, |os, seconds, _| {
             os.clock().sleep(Duration::from_secs(seconds));
             Ok(())
         });

@@ -26,7 +26,7 @@ pub(crate) const PREFIX: usize = 5;
 
 /// The shared buffer of large messages, and counts of what was refused.
 #[derive(Debug)]
-pub(crate) struct RequestBodies {
+pub(crate) struct MessageMemory {
     timeout: Duration,
     /// Maximum bytes that messages may hold beyond the ordinary size of each.
     capacity: usize,
@@ -38,11 +38,11 @@ pub(crate) struct RequestBodies {
 /// The share of one message in the shared buffer; returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    bodies: Arc<RequestBodies>,
+    bodies: Arc<MessageMemory>,
     bytes: usize,
 }
 
-impl RequestBodies {
+impl MessageMemory {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             timeout: limits.request_timeout,

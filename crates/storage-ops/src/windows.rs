@@ -1,5 +1,5 @@
-//! The Windows host: its primitives and its clock, how long to wait for it, and what is counted
-//! about it.
+//! Windows as this crate uses it: its primitives and its clock, how long to wait for it, and what
+//! is counted about it.
 
 pub(crate) mod device_queries;
 pub(crate) mod fallback;
@@ -14,12 +14,12 @@ use std::time::Duration;
 use os::{Clock, Os, OsResult};
 
 use crate::config::Timeouts;
-use crate::host::device_queries::{DeviceQueries, PATIENCE, Query};
-use crate::host::fallback::Fallbacks;
-use crate::host::wmi_calls::WmiCalls;
+use crate::windows::device_queries::{DeviceQueries, PATIENCE, Query};
+use crate::windows::fallback::Fallbacks;
+use crate::windows::wmi_calls::WmiCalls;
 
-/// The Windows host: its primitives, its clock, and how long to wait for it.
-pub(crate) struct Host {
+/// The primitives of Windows, its clock, and how long to wait for it.
+pub(crate) struct Windows {
     os: Arc<dyn Os>,
     /// How long operations wait for Windows.
     pub(crate) timeouts: Timeouts,
@@ -28,7 +28,7 @@ pub(crate) struct Host {
     pub(crate) device_queries: DeviceQueries,
 }
 
-impl Host {
+impl Windows {
     pub(crate) fn new(os: Arc<dyn Os>, timeouts: Timeouts) -> Self {
         Self {
             os,

@@ -27,7 +27,7 @@ struct Usage {
     time: Duration,
 }
 
-/// The calls of one host.
+/// The WMI calls of one node.
 #[derive(Default)]
 pub(crate) struct WmiCalls(Mutex<BTreeMap<(String, String), Usage>>);
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use os::OsError;
 
-use crate::error::{Kind, OperationError};
+use crate::error::{ErrorKind, OperationError};
 use crate::error_class::ErrorClass;
 use crate::sync::{Mutex, lock};
 
@@ -144,7 +144,7 @@ impl OperationError {
     /// conclusive, and no fallback is tried, if the object is gone, its medium fails, it has no
     /// file system, or the operation itself has found the reason.
     pub(crate) fn inconclusive(&self) -> Option<OsError> {
-        let code = self.code.filter(|_| self.kind != Kind::NotFound)?;
+        let code = self.code.filter(|_| self.kind != ErrorKind::NotFound)?;
         let is_conclusive = [ErrorClass::DeviceRemoved, ErrorClass::MediumFailed]
             .iter()
             .any(|class| class.contains(code));
