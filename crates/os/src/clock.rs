@@ -111,7 +111,7 @@ mod tests {
         let has_ended = StoppedClock.run_watched(
             Duration::from_hours(1),
             Box::new(move |step_ended| {
-                (0..3).for_each(|step| send.send((step, step_ended())).unwrap())
+                (0..3).for_each(|step| send.send((step, step_ended())).unwrap());
             }),
         );
         assert!(has_ended);

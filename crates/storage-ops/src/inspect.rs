@@ -345,7 +345,7 @@ impl Inspector {
                     for volume in volumes {
                         match self.windows.os().volume_paths(&volume) {
                             Ok(paths) => {
-                                letters.extend(paths.iter().filter_map(|path| drive_letter(path)))
+                                letters.extend(paths.iter().filter_map(|path| drive_letter(path)));
                             }
                             Err(code) => drop(failed.get_or_insert_with(|| code.into())),
                         }

@@ -80,7 +80,7 @@ mod tests {
         let (seen, at) = (Arc::clone(&node), Arc::new(AtomicU64::new(u64::MAX)));
         let when = Arc::clone(&at);
         let race = Arc::new(Race::before(1, move || {
-            when.store(seen.calls(), Ordering::SeqCst)
+            when.store(seen.calls(), Ordering::SeqCst);
         }));
         let probed = node.process(Arc::clone(&race));
         for _ in 0..3 {

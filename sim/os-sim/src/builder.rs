@@ -188,7 +188,7 @@ impl Builder {
                 disk,
                 offset: 1 << 20,
                 length: bytes,
-            })
+            });
         })
     }
 
@@ -284,7 +284,7 @@ impl Builder {
                 .shares
                 .last_mut()
                 .expect("add a share first")
-                .listable = false
+                .listable = false;
         })
     }
 

@@ -173,7 +173,7 @@ fn several_waits_of_one_step_count_together() {
     let sleep = |count| {
         let process = process.clone();
         let sleeps = move |_: &dyn Fn() -> bool| {
-            (0..count).for_each(|_| process.clock().sleep(PATIENCE / 5))
+            (0..count).for_each(|_| process.clock().sleep(PATIENCE / 5));
         };
         node.clock().run_watched(PATIENCE, Box::new(sleeps))
     };

@@ -350,10 +350,10 @@ impl Case<'_> {
             InjectedFault::Slow => {
                 let (before, after) = (self.sim.clone(), self.sim.clone());
                 let slow: Arc<dyn Probe> = Arc::new(Race::before(nth_call, move || {
-                    slow_down(&before, BEYOND_TIMEOUTS)
+                    slow_down(&before, BEYOND_TIMEOUTS);
                 }));
                 let end = Race::before(nth_call + 1, move || {
-                    after.set_timing(|timing| *timing = Timing::default())
+                    after.set_timing(|timing| *timing = Timing::default());
                 });
                 Arc::new(vec![slow, Arc::new(end)])
             }

@@ -17,7 +17,7 @@ use storage_ops::{
 pub const ACCEPTANCE: [Fact; 3] = [
     Fact::new("ACCEPTANCE-DISK", |node| new_disk(node, DiskKind::Raw)),
     Fact::new("ACCEPTANCE-DISK-4KN", |node| {
-        new_disk(node, DiskKind::FourKn)
+        new_disk(node, DiskKind::FourKn);
     }),
     Fact::new("ACCEPTANCE-GROW", grown_disk),
 ];

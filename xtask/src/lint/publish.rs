@@ -22,7 +22,7 @@ pub(super) fn breaches(packages: &[&Package]) -> Vec<String> {
             breaches.push(format!(
                 "{}: {what}, but not `publish = false`",
                 package.name
-            ))
+            ));
         };
         for missing in missing_metadata(package) {
             breach(&format!("has no {missing}"));

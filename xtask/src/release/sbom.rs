@@ -137,9 +137,9 @@ fn cyclonedx(program: &Path, crates: &Crates, libraries: &[[String; 3]]) -> Resu
             .collect();
         dependencies.push(json!({"ref": id, "dependsOn": needed}));
         if is_root {
-            application = component
+            application = component;
         } else {
-            components.push(component)
+            components.push(component);
         }
     }
     let hash = sha256(program)?;

@@ -47,7 +47,7 @@ pub(crate) fn all() -> BTreeSet<String> {
     }
     let mut all = BTreeSet::new();
     let mut add = |kind: &str, names: Vec<String>| {
-        all.extend(names.into_iter().map(|name| format!("{kind}{name}")))
+        all.extend(names.into_iter().map(|name| format!("{kind}{name}")));
     };
     // The rows of the tables of flags. A name is a literal or a constant.
     for name in between(&daemon, " Flag { name: ", ",") {

@@ -245,7 +245,7 @@ impl Breaker {
                 // Locked, so that the daemon touches no directory before the relay is in the list.
                 let mut relays = breaker.relays.lock().unwrap();
                 let relay = tokio::spawn(async move {
-                    drop(copy_bidirectional(&mut client, &mut daemon).await)
+                    drop(copy_bidirectional(&mut client, &mut daemon).await);
                 });
                 relays.push(relay.abort_handle());
             }

@@ -40,7 +40,7 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                 );
             }
             Err(error) => {
-                report.unchecked(CHECK, format!("the state of {number}"), error, error.code())
+                report.unchecked(CHECK, format!("the state of {number}"), error, error.code());
             }
         }
         if let Err(error) = &disk.size {

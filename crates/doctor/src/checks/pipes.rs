@@ -24,7 +24,7 @@ pub(super) fn check(examination: &mut Examination<'_>) -> Option<String> {
             Err(code) => {
                 examination
                     .report
-                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code))
+                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code));
             }
         }
     }
@@ -115,7 +115,7 @@ fn report_excluded(examination: &mut Examination<'_>) {
             Err(code) => {
                 examination
                     .report
-                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code))
+                    .unchecked(CHECK, format!("pipe {name}"), code, Some(code));
             }
         }
     }

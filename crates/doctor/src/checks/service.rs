@@ -216,7 +216,7 @@ fn check_prerequisite(examination: &mut Examination<'_>, name: &str, consequence
     let is_needed_for_iscsi = name == "MSiSCSI";
     match state {
         Ok((start, RUNNING)) if start <= AUTOMATIC => {
-            report.ok(PREREQUISITES, format!("{name} is running"))
+            report.ok(PREREQUISITES, format!("{name} is running"));
         }
         Ok((_, RUNNING)) => report.warning(
             PREREQUISITES,

@@ -71,7 +71,7 @@ async fn a_client_may_use_either_spelling_of_the_path() {
         match ClientOptions::new().open(doubled(&path)) {
             Ok(client) => break client,
             Err(error) if error.raw_os_error() == Some(231) => {
-                tokio::time::sleep(Duration::from_millis(5)).await
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(error) => panic!("{error}"),
         }

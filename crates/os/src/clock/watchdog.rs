@@ -76,7 +76,7 @@ pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(work) = work else { return };
         watched.end(panic::catch_unwind(AssertUnwindSafe(|| {
-            work(&|| watched.step())
+            work(&|| watched.step());
         })));
     };
     if thread::Builder::new()

@@ -291,7 +291,7 @@ fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
         Code::Internal | Code::Unknown | Code::DataLoss => {
-            tracing::error!(?code, seconds, "{message}")
+            tracing::error!(?code, seconds, "{message}");
         }
         // An invalid request says nothing about the node.
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {

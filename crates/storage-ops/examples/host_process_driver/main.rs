@@ -121,7 +121,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let staging = HostPath::parse(staging)?;
     let staged = stage(&executor, serial, &staging).await;
     let volume = staged.inspect_err(|error| {
-        println!("the answer to kubelet has the code {}", grpc_code(&**error))
+        println!("the answer to kubelet has the code {}", grpc_code(&**error));
     })?;
     println!("{volume} is mounted at {staging}");
     unstage(&executor, volume, staging).await

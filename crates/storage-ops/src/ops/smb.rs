@@ -172,10 +172,10 @@ impl NewSmbGlobalMapping {
         let user = self.username.as_str();
         match refusal {
             Refusal::OtherUser => {
-                tracing::warn!(share, user, "refused another user for a mapped share")
+                tracing::warn!(share, user, "refused another user for a mapped share");
             }
             Refusal::OtherPassword => {
-                tracing::warn!(share, user, "refused another password for a mapped share")
+                tracing::warn!(share, user, "refused another password for a mapped share");
             }
             Refusal::Unreadable(_) => {}
         }

@@ -116,7 +116,7 @@ fn a_disk_state_that_was_undone_is_set_again() {
     let other = sim.clone();
     // Between the change and the check of its result.
     let undone = Race::before(0, move || {
-        node_on(&other).run(&set_online(1, false)).unwrap()
+        node_on(&other).run(&set_online(1, false)).unwrap();
     })
     .among(|call| call.primitive == "control DISK_UPDATE_PROPERTIES");
     probed(&sim, undone).run(&set_online(1, true)).unwrap();
@@ -472,7 +472,7 @@ fn a_change_whose_outcome_is_unknown_is_not_repeated_although_the_disk_is_offlin
         let sim = os_sim::node().disk(GIB).build();
         let other = sim.clone();
         let offline = Race::before(0, move || {
-            node_on(&other).run(&set_online(1, false)).unwrap()
+            node_on(&other).run(&set_online(1, false)).unwrap();
         })
         .among(|call| call.primitive == CREATE);
         let lost = failing(CREATE, code);

@@ -63,7 +63,7 @@ impl Gate {
                 gate.changed
                     .wait_while(gate.state.lock().unwrap(), |state| state.1 < count)
                     .unwrap(),
-            )
+            );
         };
         tokio::task::spawn_blocking(wait).await.unwrap();
     }

@@ -400,7 +400,7 @@ fn a_portal_that_another_program_has_added_is_kept_if_the_request_was_not_starte
         let adding = Race::before(0, move || {
             node_on(&other)
                 .run(&AddTargetPortal { portal: portal() })
-                .unwrap()
+                .unwrap();
         })
         .among(|call| call.primitive == NEW);
         let probes = both(adding, failing(NEW, code));
@@ -568,7 +568,7 @@ fn a_session_that_another_client_opens_during_the_request_is_not_that_of_the_req
     let sim = two_targets();
     let other = sim.clone();
     let first = Race::before(0, move || {
-        node_on(&other).run(&connect_at("10.0.0.6")).unwrap()
+        node_on(&other).run(&connect_at("10.0.0.6")).unwrap();
     })
     .among(|call| call.primitive == CONNECT);
     let error = refused(

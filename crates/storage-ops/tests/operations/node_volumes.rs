@@ -214,7 +214,7 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
     let by_path: fn(&Sim) = |sim| {
         sim.external()
             .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
-            .unwrap()
+            .unwrap();
     };
     let relative: fn(&Sim) = |sim| {
         sim.external().mkdir(r"C:\mnt1\k").unwrap();
@@ -259,7 +259,7 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
     let (sim, config) = moved_twice(|sim| {
         sim.external()
             .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
-            .unwrap()
+            .unwrap();
     });
     let before = sim.snapshot();
     for (primitive, object) in [
@@ -340,7 +340,7 @@ fn a_link_on_the_way_that_is_missing_for_a_moment_is_looked_for_again() {
     let (sim, config) = moved_twice(|sim| {
         sim.external()
             .junction(r"C:\mnt1\k", r"C:\mnt2\kubelet")
-            .unwrap()
+            .unwrap();
     });
     let before = sim.snapshot();
     for code in [

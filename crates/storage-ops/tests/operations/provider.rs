@@ -384,7 +384,7 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
             Arc::new(Warnings::default()),
         );
         tracing::subscriber::with_default(Arc::clone(&warnings), || {
-            node.run(&FormatVolume::new(volume)).unwrap()
+            node.run(&FormatVolume::new(volume)).unwrap();
         });
         assert_eq!(sim.volume_on(1).unwrap().formats, 1, "{code}");
         assert_eq!(warnings.with("repeating the format"), 1, "{code}");

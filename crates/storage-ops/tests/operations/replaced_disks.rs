@@ -55,7 +55,7 @@ const CASES: [Case; 8] = [
         name: "MountVolume",
         disk: |disk| disk.partitioned().formatted("NTFS"),
         other: |other| {
-            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()))
+            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()));
         },
         run: |node, volume| node.run(&mount(volume.unwrap(), TARGET)),
     },
@@ -67,7 +67,7 @@ const CASES: [Case; 8] = [
                 .mounted(r"C:\var\lib\kubelet\plugins\v")
         },
         other: |other| {
-            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()))
+            (other.content, other.file_system) = (Content::Partitioned, Some("NTFS".into()));
         },
         run: |node, volume| {
             node.run(&WriteVolumeCache {

@@ -36,7 +36,7 @@ pub async fn connect(address: &Address) -> io::Result<ClientStream> {
             .open(address.path())
         {
             Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => {
-                sleep(BUSY_BACKOFF).await
+                sleep(BUSY_BACKOFF).await;
             }
             opened => return opened,
         }

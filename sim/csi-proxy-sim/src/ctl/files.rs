@@ -119,7 +119,7 @@ impl Task {
                 ));
             }
             Self::Mkdir(Object { path }) => {
-                drop(files.make_directory(MakeDirectoryRequest { path }).await?)
+                drop(files.make_directory(MakeDirectoryRequest { path }).await?);
             }
             Self::Write {
                 object: Object { path },
@@ -134,7 +134,7 @@ impl Task {
                     .await?,
             ),
             Self::Mv { path, new_path } => {
-                drop(files.rename(RenameRequest { path, new_path }).await?)
+                drop(files.rename(RenameRequest { path, new_path }).await?);
             }
             Self::Rm {
                 object: Object { path },

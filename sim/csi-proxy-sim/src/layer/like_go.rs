@@ -107,7 +107,7 @@ impl Imitation {
             }
             Code::NotFound if self.is_list => answer.set_empty(),
             Code::NotFound if self.is_search => {
-                answer.set_status(Code::Unknown, self.version.not_mounted(&status))
+                answer.set_status(Code::Unknown, self.version.not_mounted(&status));
             }
             // These codes come from gRPC and not from the program.
             Code::Unimplemented | Code::Cancelled | Code::DeadlineExceeded | Code::Unavailable => {}

@@ -171,7 +171,7 @@ impl Recording {
             }
             Value::Array(items) => {
                 items.iter().enumerate().for_each(|(index, item)| {
-                    self.find_volumes(item, &below(&index.to_string()), keep)
+                    self.find_volumes(item, &below(&index.to_string()), keep);
                 });
             }
             Value::Object(fields) => fields

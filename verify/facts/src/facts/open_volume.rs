@@ -12,7 +12,7 @@ use crate::node::{TestNode, TestVolume, VolumeKind};
 
 pub(crate) const FACTS: &[Fact] = &[
     Fact::new("FILE-OPEN-27", |node| {
-        a_locked_volume_refuses_all_opens(node, VolumeKind::Fat32)
+        a_locked_volume_refuses_all_opens(node, VolumeKind::Fat32);
     }),
     Fact::new("FILE-OPEN-40", |node| {
         let fat = fat_root(node);
@@ -24,7 +24,7 @@ pub(crate) const FACTS: &[Fact] = &[
         check_entries_while_it_is_deleted(node.os(), &directory.nt("directory"));
     }),
     Fact::new("FILE-OPEN-42", |node| {
-        a_locked_volume_refuses_all_opens(node, VolumeKind::Ntfs)
+        a_locked_volume_refuses_all_opens(node, VolumeKind::Ntfs);
     }),
     Fact::new("FILE-OPEN-43", |node| {
         let volume = node.volume(VolumeKind::Ntfs);

@@ -111,13 +111,13 @@ const STATES: &[State] = &[
         let link = |sim: &Sim| {
             sim.external()
                 .symlink(LINK, r"\\files\one\sub\")
-                .expect("a free name")
+                .expect("a free name");
         };
         with(mapped(server(0), r"domain\user"), link)
     }),
     state("a directory at the link's path", || {
         with(server(0), |sim| {
-            sim.external().mkdir_all(LINK).expect("a free name")
+            sim.external().mkdir_all(LINK).expect("a free name");
         })
     }),
 ];

@@ -143,7 +143,7 @@ impl Model {
                 Entry::File if last => at.push(name),
                 Entry::File => return Resolved::Missing,
                 Entry::Link(_) | Entry::FileLink(_) | Entry::Mount(_) if last && !follow => {
-                    at.push(name)
+                    at.push(name);
                 }
                 Entry::Mount(key) => (root, at) = (Root::Volume(*key), Names::new()),
                 Entry::FileLink(_) if !last => return Resolved::Unreachable,

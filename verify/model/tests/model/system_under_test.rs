@@ -132,7 +132,7 @@ impl SystemUnderTest {
                 ));
             }
             Event::MakeDirectory(path) if takes_effect => {
-                external.mkdir(path).expect("the parent directory exists")
+                external.mkdir(path).expect("the parent directory exists");
             }
             Event::WriteFile(path) if takes_effect => external
                 .write(path, "")

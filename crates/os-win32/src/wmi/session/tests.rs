@@ -60,7 +60,7 @@ fn every_proxy_that_is_called_is_encrypted_and_allows_impersonation() {
         assert_eq!(
             state.blankets,
             [("services", wanted), ("enumerator", wanted)]
-        )
+        );
     });
 }
 

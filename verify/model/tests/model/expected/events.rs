@@ -41,7 +41,7 @@ impl Model {
             Event::RestartDaemon => {}
             Event::SmbReachable(up) => self.smb_reachable = *up,
             Event::ChangePassword(user) => {
-                *self.passwords.get_mut(user).expect("a user of the server") += 1
+                *self.passwords.get_mut(user).expect("a user of the server") += 1;
             }
             Event::MakeDirectory(path) => {
                 return self.write(path, &Entry::Directory(Directory::new()));

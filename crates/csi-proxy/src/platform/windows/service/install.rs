@@ -193,7 +193,7 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
         };
         match code(&error) {
             Some(SERVICE_MARKED_FOR_DELETE) if Instant::now() < deadline => {
-                thread::sleep(POLL_INTERVAL)
+                thread::sleep(POLL_INTERVAL);
             }
             Some(SERVICE_MARKED_FOR_DELETE) => {
                 return Err(format!(
