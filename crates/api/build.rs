@@ -293,8 +293,8 @@ fn entry(
         }
         write!(
             rpcs,
-            "Rpc \
-             {{ name: {name:?}, path: \"/{version}.{}/{name}\", newest_name: {newest_name:?}, versions: &{:?} }}, ",
+            "Rpc {{ name: {name:?}, path: \"/{version}.{}/{name}\", \
+             newest_name: {newest_name:?}, versions: &{:?} }}, ",
             service.name(),
             rpc.versions(of_group)
         )?;

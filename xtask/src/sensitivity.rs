@@ -1,5 +1,5 @@
-//! `cargo xtask sensitivity`: the program of `verify/sensitivity`, which breaks one rule at
-//! a time.
+//! `cargo xtask sensitivity`: the program of `verify/sensitivity`, which breaks one rule at a
+//! time.
 
 use crate::summary::Summary;
 use crate::workspace;

@@ -27,8 +27,8 @@ pub(crate) enum Task {
     /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests,
     /// counts of costs
     Ci,
-    /// Run the deep checks: advisories, fault injection, node plugins, differential, sensitivity,
-    /// soak, fuzz, bench, mutants. Takes hours
+    /// Run the deep checks: advisories, fault-injection, executor model, node plugins, differential,
+    /// sensitivity, soak, fuzz, bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),

@@ -12,7 +12,7 @@ type Check = (&'static str, fn() -> Result<Summary, Error>);
 
 const ALL: [Check; 10] = [
     ("advisories", checks::advisories),
-    ("fault injection", || {
+    ("fault-injection", || {
         Ok(fault_injection::run(&fault_injection::Options::default()))
     }),
     ("executor model", || Ok(executor_model())),

@@ -85,8 +85,10 @@ pub async fn report_until_stopped<T>(
     loop {
         checkpoint += 1;
         if let Err(error) = report(checkpoint) {
-            tracing::warn!(%error, "cannot report progress to Windows; still waiting for running \
-                                    calls");
+            tracing::warn!(
+                %error,
+                "cannot report progress to Windows; still waiting for running calls"
+            );
         }
         if let Ok(output) = timeout(interval, stopped.as_mut()).await {
             return output;

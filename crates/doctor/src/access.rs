@@ -212,7 +212,7 @@ mod tests {
     const MODIFY: u32 = 0x13_01bf;
     const READ: u32 = 0x12_00a9;
 
-    /// NameKind (`AceType`), flags, rights and SID of an entry.
+    /// Kind (`AceType`), flags, rights and SID of an entry.
     type Entry = (u8, u8, u32, &'static str);
 
     fn descriptor(owner: &str, entries: &[Entry]) -> SecurityDescriptor {

@@ -1,5 +1,5 @@
-//! A filter that lets an HTTP/2 server accept clients that send the path of a named pipe as
-//! `:authority`.
+//! A filter of HTTP/2 request headers. It lets a server accept clients that send the path of a named
+//! pipe as `:authority`.
 //!
 //! Go clients dial `\\.\\pipe\\csi-proxy-disk-v1` and send that text as `:authority`, raw or
 //! percent-encoded. Neither is a valid authority ([RFC 9113, section 8.3.1]). The `h2` crate resets

@@ -12,8 +12,8 @@ use tokio::time::{Sleep, sleep};
 use crate::FrameFilter;
 use crate::frames::MAX_KEPT;
 
-/// A client's connection. The server reads requests with a valid `:authority` from it. Bytes to the
-/// client pass unchanged.
+/// A client's connection. The server reads requests from it without the headers that it does not
+/// use, among them `:authority`. Bytes to the client pass unchanged.
 #[derive(Debug)]
 pub struct HeaderFilter<S> {
     stream: S,

@@ -1,16 +1,18 @@
 //! Passwords and CHAP secrets.
 //!
-//! A secret passes these places, and a new field with a secret needs each of them:
+//! A secret passes these places. Check each of them for a new field with a secret:
 //!
 //! 1. Its name in the `.proto` file contains `password` or `secret`. `build.rs` of the crate api
-//!    then leaves the value out of `Debug`, and csi-proxyctl keeps it off the command line
+//!    then redacts the value in `Debug`, and csi-proxyctl keeps it off the command line
 //!    (`request.rs`).
 //! 2. `secret` in `server/src/rpc/convert.rs` makes a [`Secret`] of the text, as `smb.rs` and
 //!    `iscsi.rs` beside it show.
-//! 3. The operation in `storage-ops` holds the [`Secret`]. `smb_mapping_record.rs` keeps a keyed
-//!    digest of it.
+//! 3. The operation in `storage-ops` holds the [`Secret`]. For an SMB password,
+//!    `node/smb_mapping_record.rs` there keeps a keyed digest in memory.
 //! 4. [`Value::Secret`](crate::Value::Secret) passes it to a WMI method.
 //!    `os-win32/src/wmi/value.rs` overwrites the copies that it makes for Windows.
+//! 5. `credentials.rs` of the crate client redacts it in `Debug`, and `is_secret` in
+//!    `layer/known_rpcs.rs` of csi-proxy-sim keeps it out of recordings.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

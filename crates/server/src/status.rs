@@ -5,9 +5,9 @@
 //! secret or the name of a user; `object`, `key` and `message` contain text that came from clients:
 //! escape it before showing it on a terminal.
 //!
-//! The texts are worded elsewhere: `state` in `storage_ops::RequestState` (`executor/activity.rs`),
-//! `key` in `storage_ops::LockKey` (`scheduling/locks.rs`), `object` in the `describe` of each
-//! operation.
+//! Most texts are worded elsewhere: `state` in `storage_ops::RequestState` (`executor/activity.rs`;
+//! waits for a thread: `scheduling/quotas.rs`), `key` in `storage_ops::LockKey`
+//! (`scheduling/locks.rs`), `object` in the `describe` of each operation.
 //!
 //! ```json
 //! {

@@ -67,7 +67,7 @@ pub struct Executor {
 /// A change in progress, with all callers that wait for its result.
 struct Job<O: Operation> {
     work: Arc<Tracked<O>>,
-    /// The number of the first request, and the connection that made it.
+    /// The number of the first request, and the connection over which it came.
     request: u64,
     connection: Option<ConnectionId>,
     /// The number of the call of that request.
@@ -197,7 +197,7 @@ impl Executor {
         &self.node
     }
 
-    /// Runs `operation` as [`Self::run_for`] does, without a connection.
+    /// Runs `operation` as [`Self::run_for`] does, without the quota of a connection.
     pub async fn run<O: Operation>(self: &Arc<Self>, operation: O) -> Result<O::Output, Error> {
         self.run_for(Requester::default(), operation).await
     }

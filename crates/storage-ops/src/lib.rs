@@ -34,12 +34,13 @@
 //! Five modules ask Windows for the state of a disk or volume. They differ in whom they ask:
 //!
 //! - `devices` sends one request to one open device, and decodes the answer.
-//! - `windows::device_queries` asks many devices, each on a thread of its own, and leaves out those
-//!   that do not answer in time.
+//! - `windows::device_queries` asks many devices, one after the other, and leaves out those that do
+//!   not answer in time: another thread then asks the next device.
 //! - `provider::report` asks the storage provider, through WMI.
-//! - `readings` combines the two: the device decides, and if its answer says nothing, the provider
-//!   is asked. Operations use `readings`.
-//! - [`inspect`] asks devices only, and reports each failure by itself. doctor uses it.
+//! - `readings` combines devices and provider: the device decides, and the provider is asked only if
+//!   the device gives no usable answer. Operations use `readings`.
+//! - [`inspect`] makes one native attempt for each reading and never asks the provider; each reading
+//!   fails by itself. `doctor` uses it.
 
 mod config;
 mod devices;

@@ -158,8 +158,8 @@ fn commands_of_the_walkthrough_print_what_it_shows() {
     let mut typed = bash.stdin.take().expect("a pipe");
     let mut printed = BufReader::new(bash.stdout.take().expect("a pipe")).lines();
     // Both programs are built already.
-    let cargo = "cargo() \
-                 { if [ \"$1\" = sim ]; then csi-proxy-sim \"${@:2}\"; else [ \"$*\" = 'build -p csi-proxyctl' ]; fi; }";
+    let cargo = "cargo() { if [ \"$1\" = sim ]; then csi-proxy-sim \"${@:2}\"; \
+                 else [ \"$*\" = 'build -p csi-proxyctl' ]; fi; }";
     writeln!(typed, "exec 2>&1\n{cargo}").expect("it reads");
     for Step { commands, shown } in steps {
         let commands = commands.replace("127.0.0.1:9818", &address);

@@ -6,8 +6,8 @@
 //! stand-in for it. The node is the model's own.
 //!
 //! `tests/model.rs` runs each scenario under many schedules. The patches `model-*.patch` in
-//! `verify/sensitivity` break the executor; `cargo xtask sensitivity` checks that the
-//! scenarios detect them.
+//! `verify/sensitivity` break the executor; `cargo xtask sensitivity` checks that the scenarios
+//! detect them.
 
 mod node;
 pub mod scenarios;

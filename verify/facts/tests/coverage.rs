@@ -1,6 +1,6 @@
 //! Each outcome that the storage operations meet is covered by a fact.
 //!
-//! The scenarios of fault-injection run without faults. Each pair of a primitive and its outcome in
+//! The scenarios of `verify/fault-injection` run without faults. Each pair of a primitive and its outcome in
 //! these runs must also be in the run of a check, so that it is known to be what Windows does and
 //! not only what the simulated node does. The scenarios run on one thread and without random
 //! choices, so the pairs are the same each time. The tests of storage-ops are not traced: each

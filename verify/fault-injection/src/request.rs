@@ -35,7 +35,10 @@ impl Answer {
     /// Returns whether this work, or other work on the object, is still running, so that the caller
     /// is to retry later.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Failed(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::StillRunning))
+        let Self::Failed(error) = self else {
+            return false;
+        };
+        matches!(error.kind(), ErrorKind::Busy | ErrorKind::StillRunning)
     }
 }
 

@@ -105,10 +105,10 @@ mod tests {
     #[test]
     fn every_patch_has_a_rule_and_a_test_that_detects_it() {
         for patch in all().expect("the patches") {
-            let by_prove = !patch.cases.is_empty() && !patch.operations.is_empty();
+            let by_cases = !patch.cases.is_empty() && !patch.operations.is_empty();
             let by_test = !patch.test.is_empty() && !patch.says.is_empty();
             assert!(
-                patch.rule.ends_with('.') && by_prove != by_test,
+                patch.rule.ends_with('.') && by_cases != by_test,
                 "{patch:?}"
             );
         }

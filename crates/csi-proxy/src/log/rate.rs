@@ -271,8 +271,9 @@ mod tests {
         tracing::info!(target: "server::rpc", "found");
         tracing::warn!(target: "storage_ops::ops::smb", "another password");
         tracing::error!(target: "csi_proxy::service", "the service failed");
-        // About as much as storage_ops::host::fallback can ever log, in one minute.
-        (0..300).for_each(|_| tracing::warn!(target: "storage_ops::host::fallback", "a fallback"));
+        // About as much as storage_ops::windows::fallback can ever log, in one minute.
+        (0..300)
+            .for_each(|_| tracing::warn!(target: "storage_ops::windows::fallback", "a fallback"));
         for (word, lines) in [
             ("not found", 1000),
             ("invalid", 1000),

@@ -106,7 +106,8 @@ fn check_objects(
             report.skipped(
                 CHECK,
                 seen,
-                "check its access list by hand; if it is on a server, use a path on a drive instead",
+                "check its access list by hand; if it is on a server, use a path on a drive \
+                 instead",
             );
             continue;
         };

@@ -1,4 +1,6 @@
-//! Request bodies: the body of a call is read in full before the call is processed.
+//! The memory of messages: reading request bodies, and the buffer that large messages share.
+//!
+//! The body of a call is read in full before the call is processed.
 //!
 //! A client may send the headers of a call and then nothing, or half a message, on every stream
 //! that it may open. The time to read a body is therefore limited, and so is the memory of all
@@ -38,7 +40,7 @@ pub(crate) struct MessageMemory {
 /// The share of one message in the shared buffer; returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    bodies: Arc<MessageMemory>,
+    memory: Arc<MessageMemory>,
     bytes: usize,
 }
 
@@ -74,7 +76,7 @@ impl MessageMemory {
         body: &mut RecvStream,
     ) -> Result<(Bytes, Reservation), Status> {
         let mut reservation = Reservation {
-            bodies: Arc::clone(self),
+            memory: Arc::clone(self),
             bytes: 0,
         };
         let mut buffer = BytesMut::new();
@@ -103,7 +105,7 @@ impl MessageMemory {
             return Ok(None);
         }
         let mut reservation = Reservation {
-            bodies: Arc::clone(self),
+            memory: Arc::clone(self),
             bytes: 0,
         };
         reservation.grow_to(length).map(|()| Some(reservation))
@@ -166,9 +168,9 @@ impl Reservation {
             .saturating_sub(ORDINARY_MESSAGE)
             .saturating_sub(self.bytes);
         self.bytes += more;
-        let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
-        if more > 0 && before + more > self.bodies.capacity {
-            self.bodies.refused.fetch_add(1, Ordering::Relaxed);
+        let before = self.memory.held.fetch_add(more, Ordering::Relaxed);
+        if more > 0 && before + more > self.memory.capacity {
+            self.memory.refused.fetch_add(1, Ordering::Relaxed);
             return Err(Status::unavailable(
                 "the buffer for large messages is full; try again later",
             ));
@@ -179,6 +181,6 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.bodies.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -24,7 +24,7 @@ pub struct Call {
     pub number: u64,
     /// What the caller names the call.
     pub label: &'static str,
-    /// The connection that makes the call.
+    /// The connection over which the call came.
     pub connection: ConnectionId,
     /// When the call began, by a clock of the caller.
     pub began: Duration,
@@ -53,7 +53,7 @@ impl Call {
 /// Who requests an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requester {
-    /// The connection, whose share of the threads limits the operation.
+    /// The connection whose quota limits the threads of the operation.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) call: Option<Call>,
 }
@@ -82,8 +82,8 @@ impl From<Call> for Requester {
     }
 }
 
-/// What an operation does now, as it is recorded. `RequestState` says it with names, for the
-/// status.
+/// What an operation does now, as the executor records it. `RequestState` is what the status shows
+/// of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The operation has just been requested.

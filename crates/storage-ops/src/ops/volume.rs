@@ -131,9 +131,9 @@ impl Operation for IsVolumeFormatted {
     }
 }
 
-/// Queries the size and usage of the file system of a volume, with `NtQueryVolumeInformationFile`
-/// and `FileFsFullSizeInformation` (`full_size` in `devices/file_system.rs`); if the answer says
-/// nothing, the storage provider is asked (`stats` in `readings/volume.rs`).
+/// Queries the size and usage of the file system of a volume: `NtQueryVolumeInformationFile` with
+/// `FileFsFullSizeInformation` (`full_size` in `devices/file_system.rs`). If that fails with an error
+/// that says nothing about the volume, asks the storage provider (`stats` in `readings/volume.rs`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeStats {
     /// The volume.

@@ -186,8 +186,10 @@ impl WorkingDirectories {
         let list = list.join(", ");
         let reason = match context.filter(|_| only.is_some()) {
             None => {
-                let outside = outside(path);
-                format!("{outside} ({list}); csi-proxy's flag -working-dir adds others")
+                format!(
+                    "{path} is not in a working directory ({list}); csi-proxy's flag -working-dir \
+                     adds others"
+                )
             }
             Some(PathContext::Plugin) => {
                 format!(
@@ -448,7 +450,9 @@ impl WorkingDirectories {
     ) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
         let mut all = self.outermost.iter();
         let found = all.find_map(|directory| Some((directory, path.below(&directory.path)?)));
-        found.ok_or_else(|| OperationError::precondition(outside(path)))
+        found.ok_or_else(|| {
+            OperationError::precondition(format!("{path} is not in a working directory"))
+        })
     }
 }
 
@@ -499,9 +503,4 @@ fn create_subdirectory(parent: &dyn Handle, name: &U16Str) -> OperationResult<Bo
         Err(OsError::ALREADY_EXISTS) => open_subdirectory(parent, name, &OPEN_NOFOLLOW),
         Err(code) => Err(code.into()),
     }
-}
-
-/// Returns the words of the refusal of a path outside the working directories.
-fn outside(path: &HostPath) -> String {
-    format!("{path} is not in a working directory")
 }

@@ -48,12 +48,14 @@ pub(crate) fn or_reported(
     volume: VolumeId,
     detected: OperationResult<FileSystem>,
 ) -> RunResult<FileSystem> {
-    run.or_fallback(Fallback::FileSystem, detected, || match report::file_system(run, volume)?.as_deref() {
-        Some(name) => Ok(FileSystem::Named(name.to_owned())),
-        None => Err(OperationError::precondition(
-            "the storage provider reports no file system, but its cache may be out of date, so the \
-             volume is not treated as unformatted",
-        )),
+    run.or_fallback(Fallback::FileSystem, detected, || {
+        let reported = report::file_system(run, volume)?;
+        reported.map(FileSystem::Named).ok_or_else(|| {
+            OperationError::precondition(
+                "the storage provider reports no file system, but its cache may be out of date, so \
+                 the volume is not treated as unformatted",
+            )
+        })
     })
 }
 

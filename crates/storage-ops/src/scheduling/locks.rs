@@ -33,7 +33,7 @@ pub enum LockKey {
     Service(String),
     /// A disk, by its number, with all volumes on it.
     Disk(DiskNumber),
-    /// The search for new disks, which one [`Rescan`](crate::Rescan) makes at a time.
+    /// The search for new disks: only one [`Rescan`](crate::Rescan) runs at a time.
     Rescan,
 }
 

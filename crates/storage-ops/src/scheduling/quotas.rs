@@ -5,7 +5,8 @@ use std::hash::Hash;
 
 use crate::scheduling::pool_kind::Resource;
 
-/// The connection over which an operation is requested. Each has its own share of the threads.
+/// The number of a connection to a server, or of another sender of requests. The quotas apply to
+/// each number by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 

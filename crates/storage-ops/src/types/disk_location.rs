@@ -5,7 +5,8 @@
 /// adapter: `target` and `lun` are then empty, and a driver that looks for a LUN does not find the
 /// disk.
 ///
-/// The text is `Location` of `MSFT_Disk`; `ListDiskLocations` in `ops/disk.rs` reads it.
+/// Parsed from the property `Location` of `MSFT_Disk`, which `ListDiskLocations` in `ops/disk.rs`
+/// queries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DiskLocation {

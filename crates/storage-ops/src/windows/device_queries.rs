@@ -139,8 +139,10 @@ impl DeviceQueries {
                 let hangs = self.hangs(&devices[*index]);
                 if hangs {
                     let device = self.as_disk(devices[*index].clone());
-                    tracing::warn!(%device, "left out a device that does not answer an earlier \
-                                             query");
+                    tracing::warn!(
+                        %device,
+                        "left out a device that does not answer an earlier query"
+                    );
                 }
                 !hangs
             });

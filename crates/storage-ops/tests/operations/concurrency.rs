@@ -280,7 +280,7 @@ async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool
         Config::default(),
     );
     let executor = Arc::new(Executor::new(Arc::new(node)));
-    // The client has its share of the threads for WMI, and more of its operations wait.
+    // The connection has its share of the threads for WMI, and more of its operations wait.
     let queries: Vec<_> = (0..20)
         .map(|_| spawn_for(&executor, 1, ListDiskLocations))
         .collect();

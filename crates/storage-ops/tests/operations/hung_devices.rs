@@ -118,14 +118,14 @@ impl HangingNode {
             .any(|object| object.contains(&guid(&volume)))
     }
 
-    /// Runs `count` equal requests of different clients at once, while time passes.
+    /// Runs `count` equal requests of different connections at once, while time passes.
     async fn run_many<O: Operation + Clone>(
         &self,
         count: u64,
         operation: O,
     ) -> Vec<Result<O::Output, Error>> {
         let requests: Vec<_> = (0..count)
-            .map(|client| spawn_for(&self.executor, client, operation.clone()))
+            .map(|connection| spawn_for(&self.executor, connection, operation.clone()))
             .collect();
         // It must end long before.
         for _ in 0..20_000 {

@@ -58,7 +58,7 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_clients_with_calls_to_dead_portals_do_not_keep_others_out() {
+async fn two_connections_with_calls_to_dead_portals_do_not_keep_others_out() {
     let sim = os_sim::node()
         .disk(GIB)
         .iscsi_portal("10.0.0.1", 3260)

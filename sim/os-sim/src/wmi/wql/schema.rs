@@ -63,7 +63,8 @@ const fn class(namespace: Namespace, name: &'static str, properties: Properties)
 const SYSTEM: Properties = &[(Text, "__CLASS __PATH __RELPATH")];
 
 /// The classes, with the properties that a query may name. The instances are made in
-/// `wmi/provider_instances.rs`, `wmi/msft_storage.rs` and `iscsi/wmi_classes.rs`.
+/// `wmi.rs`, `wmi/provider_instances.rs`, `wmi/msft_storage.rs`, `smb.rs` and
+/// `iscsi/wmi_classes.rs`.
 const CLASSES: &[Class] = &[
     class(
         CimV2,

@@ -20,11 +20,11 @@ fn connections(calls: usize, queue_timeout: Duration) -> Connections {
 }
 
 async fn slot(call: &InFlightCall) -> Result<CallSlot, Status> {
-    let client = call.0.id;
+    let connection = call.0.id;
     let described = Call {
-        number: client.0,
+        number: connection.0,
         label: "/v1.Disk/Rescan",
-        connection: client,
+        connection,
         began: Duration::ZERO,
     };
     call.slot(|| WaitingCall {
