@@ -41,6 +41,8 @@ pub struct FrameFilter {
     rewritten: Vec<u8>,
     /// How many blocks are complete.
     complete_blocks: u64,
+    /// The stream that was opened last.
+    newest_stream: u32,
     failed: Option<ProtocolError>,
 }
 
@@ -91,6 +93,7 @@ impl FrameFilter {
             block_size: 0,
             rewritten: Vec::new(),
             complete_blocks: 0,
+            newest_stream: 0,
             failed: None,
         }
     }
@@ -198,8 +201,8 @@ impl FrameFilter {
         }
     }
 
-    /// Refuses a frame that a client may not send at this point.
-    fn check_order(&self, head: Head) -> Result<(), ProtocolError> {
+    /// Refuses a frame that a client of gRPC may not send at this point.
+    fn check_order(&mut self, head: Head) -> Result<(), ProtocolError> {
         let violation = match (head.kind, self.opening) {
             (CONTINUATION, None) => "a CONTINUATION frame follows no header block",
             (CONTINUATION, Some(opening))
@@ -210,7 +213,14 @@ impl FrameFilter {
             (CONTINUATION, Some(_)) => return head.check_length(),
             (_, Some(_)) => "another frame interrupts a header block",
             (HEADERS, None) if stream_id(head.stream) == 0 => "a HEADERS frame belongs to stream 0",
-            (HEADERS, None) => return head.check_length(),
+            // No gRPC client sends trailers, and h2 would keep memory for them.
+            (HEADERS, None) if stream_id(head.stream) <= self.newest_stream => {
+                "a request has trailers"
+            }
+            (HEADERS, None) => {
+                self.newest_stream = stream_id(head.stream);
+                return head.check_length();
+            }
             (PUSH_PROMISE, None) => "a client sent a PUSH_PROMISE frame",
             _ => return Ok(()),
         };

@@ -46,7 +46,8 @@ const USER_AGENT: usize = 58;
 struct Name {
     index: usize,
     length: usize,
-    /// Whether the server reads fields with this name.
+    /// Whether the server reads fields with this name. Of `content-type`, the server reads only a
+    /// value that it refuses.
     is_read: bool,
 }
 
@@ -141,7 +142,7 @@ impl Table {
         cursor: &mut Cursor<'_>,
     ) -> Result<Name, ProtocolError> {
         self.field.clear();
-        let name = if index == 0 {
+        let mut name = if index == 0 {
             cursor.text(&mut self.field)?;
             Name::of(&self.field)?
         } else {
@@ -155,6 +156,9 @@ impl Table {
         };
         self.field.truncate(name.text_length());
         cursor.text(&mut self.field)?;
+        if name.index == CONTENT_TYPE {
+            name.is_read = !self.field.starts_with(b"application/grpc");
+        }
         Ok(name)
     }
 
@@ -164,7 +168,7 @@ impl Table {
             return Err(ProtocolError("a header field has index 0"));
         };
         if let Some(&length) = STATIC_NAMES.get(position) {
-            let is_read = !matches!(index, AUTHORITY | CONTENT_TYPE | USER_AGENT);
+            let is_read = !matches!(index, AUTHORITY | USER_AGENT);
             return Ok((
                 Name {
                     index,
@@ -240,12 +244,14 @@ impl Name {
         if text.is_empty() {
             return Err(ProtocolError("a header field has an empty name"));
         }
-        let is_read = !matches!(
-            text,
-            b":authority" | b"content-type" | b"te" | b"user-agent"
-        );
+        let is_read = !matches!(text, b":authority" | b"te" | b"user-agent");
+        let index = if text == b"content-type" {
+            CONTENT_TYPE
+        } else {
+            0
+        };
         Ok(Self {
-            index: 0,
+            index,
             length: text.len(),
             is_read,
         })
@@ -476,23 +482,33 @@ mod tests {
     #[test]
     fn what_the_server_does_not_read_is_left_out() {
         let table = &mut Table::new();
-        assert_eq!(
-            read(
-                table,
-                b"\x82\x41\x02\\\\\x40\x02te\x01t\x5f\x01c\x7a\x83UUU\x83"
-            )
-            .unwrap(),
-            b"\x82\x83"
-        );
-        assert_eq!(
-            read(table, b"\xbe\xbf\xc0\xc1\x81\x9f\xba\x0f\x31\x01x").unwrap(),
-            b""
-        );
+        // `:authority`, `te` and `user-agent` are added to the table.
+        let first = b"\x82\x41\x02\\\\\x40\x02te\x01t\x7a\x83UUU\x83";
+        assert_eq!(read(table, first).unwrap(), b"\x82\x83");
+        assert_eq!(read(table, b"\xbe\xbf\xc0\x81\xba").unwrap(), b"");
         assert_eq!(
             table.size,
-            4 * 32 + 10 + 2 + 2 + 1 + 12 + 1 + 10 + 4,
+            3 * 32 + 10 + 2 + 2 + 1 + 10 + 4,
             "the client counts all of its entries"
         );
+    }
+
+    #[test]
+    fn the_server_reads_only_a_content_type_that_it_refuses() {
+        let grpc = b"\x10application/grpc".as_slice();
+        let json = b"\x10application/json".as_slice();
+        let read_json = [b"\x0f\x10", json].concat();
+        for name in [b"\x5f".as_slice(), b"\x40\x0ccontent-type"] {
+            let table = &mut Table::new();
+            assert_eq!(read(table, &[name, grpc].concat()).unwrap(), b"");
+            assert_eq!(read(table, &[name, json].concat()).unwrap(), read_json);
+            // Both entries, and literals with the name of the other entry.
+            assert_eq!(read(table, b"\xbf\xbe").unwrap(), read_json);
+            assert_eq!(
+                read(table, &[b"\x0f\x30", json, b"\x0f\x2f", grpc].concat()).unwrap(),
+                read_json
+            );
+        }
     }
 
     #[test]

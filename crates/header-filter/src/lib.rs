@@ -9,10 +9,11 @@
 //!
 //! [`HeaderFilter`] wraps the connection. It decodes each header block and writes it again,
 //! without references to the header table, without padding, and without the fields that the server
-//! does not read: `:authority`, `content-type`, `te` and `user-agent` (`hpack.rs` has the reasons).
-//! All other frames pass unchanged. The filter holds a header block until the block is complete,
-//! and no other frame. It disconnects a client that violates the framing of HTTP/2, because it
-//! could no longer follow the header table of that client.
+//! does not read: `:authority`, `te`, `user-agent`, and the `content-type` of gRPC (`hpack.rs` has
+//! the reasons). All other frames pass unchanged. The filter holds a header block until the block
+//! is complete, and no other frame. It disconnects a client that violates the framing of HTTP/2,
+//! because it could no longer follow the header table of that client, and a client that sends
+//! trailers, which gRPC has in responses only.
 //!
 //! The server must announce the default value of `SETTINGS_MAX_FRAME_SIZE`, and at most the default
 //! of `SETTINGS_HEADER_TABLE_SIZE`. Until the client resizes the table, the filter uses the default

@@ -42,7 +42,8 @@ enum Sent {
 
 #[derive(Clone, Debug)]
 struct Block {
-    stream: u32,
+    /// How much larger its stream is than the stream of the block before.
+    later: u32,
     ends_stream: bool,
     padding: Option<u8>,
     priority: Option<u8>,
@@ -104,7 +105,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
         2 => Just(b":path".to_vec()),
         1 => Just(b"te".to_vec()),
         1 => Just(b"user-agent".to_vec()),
-        1 => Just(b"content-type".to_vec()),
+        2 => Just(b"content-type".to_vec()),
         2 => Just(b"grpc-timeout".to_vec()),
         1 => Just(b"www-authenticate".to_vec()),
         2 => vec(b'a'..=b'c', 1..3),
@@ -119,6 +120,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         2 => Just(b"%5C%5C.%5Cpipe%5Ccsi-proxy-disk-v1".to_vec()),
         2 => Just(b"localhost".to_vec()),
         1 => Just(b"59999m".to_vec()),
+        2 => Just(b"application/grpc+proto".to_vec()),
         1 => vec(any::<u8>(), 0..60),
         // Long enough to evict much or all of the table.
         1 => (any::<u8>(), 1000..5000_usize).prop_map(|(octet, length)| vec![octet; length]),
@@ -154,8 +156,8 @@ fn block() -> impl Strategy<Value = Block> {
         1..5_u32,
     )
         .prop_map(
-            |(ends_stream, padding, priority, table_sizes, fields, cuts, stream)| Block {
-                stream,
+            |(ends_stream, padding, priority, table_sizes, fields, cuts, later)| Block {
+                later,
                 ends_stream,
                 padding,
                 priority,
@@ -207,7 +209,7 @@ impl Block {
         self.priority.map(|weight| vec![0x80, 0, 0, 99, weight])
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>) -> Vec<u8> {
+    fn write(&self, stream: u32, encoder: &mut Encoder<'_>) -> Vec<u8> {
         let mut block = Vec::new();
         for &size in &self.table_sizes {
             encoder.update_max_dynamic_size(size, &mut block).unwrap();
@@ -228,17 +230,17 @@ impl Block {
         let mut frames = Vec::new();
         let mut at = cuts.remove(0);
         let flags = if cuts.is_empty() { END_HEADERS } else { 0 };
-        frames.extend(self.first_frame(flags, &block[..at]));
+        frames.extend(self.first_frame(stream, flags, &block[..at]));
         while !cuts.is_empty() {
             let end = cuts.remove(0);
             let flags = if cuts.is_empty() { END_HEADERS } else { 0 };
-            frames.extend(frame(CONTINUATION, flags, self.stream, &block[at..end]));
+            frames.extend(frame(CONTINUATION, flags, stream, &block[at..end]));
             at = end;
         }
         frames
     }
 
-    fn first_frame(&self, mut flags: u8, fragment: &[u8]) -> Vec<u8> {
+    fn first_frame(&self, stream: u32, mut flags: u8, fragment: &[u8]) -> Vec<u8> {
         let mut payload = Vec::new();
         if let Some(padding) = self.padding {
             flags |= PADDED;
@@ -253,25 +255,33 @@ impl Block {
         }
         payload.extend_from_slice(fragment);
         payload.resize(payload.len() + usize::from(self.padding.unwrap_or(0)), 0);
-        frame(HEADERS, flags, self.stream, &payload)
+        frame(HEADERS, flags, stream, &payload)
     }
 }
 
 /// What a server must receive of these fields.
 fn rewritten(fields: Fields) -> Fields {
-    let left_out: [&[u8]; 4] = [AUTHORITY, b"content-type", b"te", b"user-agent"];
+    let is_read = |name: &[u8], value: &[u8]| match name {
+        AUTHORITY | b"te" | b"user-agent" => false,
+        b"content-type" => !value.starts_with(b"application/grpc"),
+        _ => true,
+    };
     fields
         .into_iter()
-        .filter(|(name, _)| !left_out.contains(&&name[..]))
+        .filter(|(name, value)| is_read(name, value))
         .collect()
 }
 
 fn write(frames: &[Sent]) -> Vec<u8> {
     let mut encoder = Encoder::default();
     let mut octets = PREFACE.to_vec();
+    let mut stream = 0;
     for one in frames {
         octets.extend(match one {
-            Sent::Block(block) => block.write(&mut encoder),
+            Sent::Block(block) => {
+                stream += block.later;
+                block.write(stream, &mut encoder)
+            }
             Sent::Other { kind, payload } => frame(*kind, 0, 0, payload),
         });
     }
@@ -477,7 +487,7 @@ fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
     // Huffman coding needs five bits for this octet. Without it, 24 KiB that fitted into one frame
     // need two.
     let block = Block {
-        stream: 1,
+        later: 1,
         ends_stream: true,
         padding: Some(7),
         priority: Some(9),
@@ -494,7 +504,7 @@ fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
     let mut encoder = Encoder::default();
     let mut fragment = Vec::new();
     block.fields[0].write(&mut encoder, &mut fragment);
-    let sent = [PREFACE, &block.first_frame(END_HEADERS, &fragment)].concat();
+    let sent = [PREFACE, &block.first_frame(1, END_HEADERS, &fragment)].concat();
     assert!(sent.len() < MAX_FRAME);
     let frames = [Sent::Block(block)];
     for pieces in [&[usize::MAX][..], &[1], &[1000]] {
@@ -603,21 +613,20 @@ fn framing_violations_are_errors() {
 async fn a_header_block_that_stays_incomplete_is_an_error_after_its_time() {
     const TIME: Duration = Duration::from_secs(10);
     let (mut client, server) = duplex(1024);
-    let mut stream = HeaderFilter::new(server, TIME);
-    let block = frame(HEADERS, END_HEADERS, 1, &[0x82]);
-    let (first, second) = block.split_at(9);
-    let mut sent = [PREFACE, first].concat();
+    let mut filter = HeaderFilter::new(server, TIME);
+    let block = |stream| frame(HEADERS, END_HEADERS, stream, &[0x82]);
+    let mut sent = [PREFACE, &block(1)[..9]].concat();
     let mut read = vec![0; PREFACE.len()];
-    for _ in 0..5 {
+    for stream in [3, 5, 7, 9, 11] {
         client.write_all(&sent).await.unwrap();
-        stream.read_exact(&mut read).await.unwrap();
-        tokio::time::timeout(TIME * 2 / 3, stream.read(&mut [0]))
+        filter.read_exact(&mut read).await.unwrap();
+        tokio::time::timeout(TIME * 2 / 3, filter.read(&mut [0]))
             .await
             .expect_err("the block is incomplete");
-        sent = [second, first].concat();
-        read = vec![0; block.len()];
+        sent = [&[0x82], &block(stream)[..9]].concat();
+        read = vec![0; 10];
     }
-    let read = tokio::time::timeout(TIME / 2, stream.read(&mut [0]))
+    let read = tokio::time::timeout(TIME / 2, filter.read(&mut [0]))
         .await
         .expect("the time for the block is over");
     assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
@@ -629,7 +638,8 @@ async fn blocks_that_become_longer_are_filtered_when_the_server_has_read_those_b
     const PATH: usize = 4000;
     let added = [&[0x44, 0x7f, 0xa1, 0x1e][..], &[b'/'; PATH]].concat();
     let first = [PREFACE, &frame(HEADERS, END_HEADERS, 1, &added)].concat();
-    let sent = [first, frame(HEADERS, END_HEADERS, 3, &[0xbe]).repeat(1000)].concat();
+    let further = (0..1000).flat_map(|call| frame(HEADERS, END_HEADERS, 3 + 2 * call, &[0xbe]));
+    let sent: Vec<u8> = first.into_iter().chain(further).collect();
     let mut stream = HeaderFilter::new(&sent[..], Duration::from_mins(1));
     let mut read = Vec::new();
     stream.read_to_end(&mut read).await.unwrap();
@@ -647,19 +657,21 @@ fn after_an_error_every_call_returns_it_again() {
 }
 
 #[test]
-fn trailers_and_large_messages_pass() {
+fn large_messages_pass_and_trailers_are_refused() {
     let message = vec![b'x'; MAX_FRAME];
-    let octets = [
+    let mut octets = [
         PREFACE,
-        &frame(HEADERS, END_HEADERS, 1, &[0x82]),
-        &frame(DATA, 0, 1, &message),
-        &frame(
-            HEADERS,
-            END_HEADERS | END_STREAM,
-            1,
-            &[0x00, 1, b'a', 1, b'b'],
-        ),
+        &frame(HEADERS, END_HEADERS, 3, &[0x82]),
+        &frame(DATA, 0, 3, &message),
     ]
     .concat();
-    assert_eq!(filtered(&octets, &[usize::MAX]), Ok(octets));
+    assert_eq!(filtered(&octets, &[usize::MAX]).as_ref(), Ok(&octets));
+    // The stream that is open, and one that may have ended.
+    for stream in [3, 1] {
+        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0x82]);
+        let error = filtered(&[&octets[..], &trailers].concat(), &[usize::MAX]).unwrap_err();
+        assert!(error.to_string().ends_with("trailers"), "{error}");
+    }
+    octets.extend(frame(HEADERS, END_HEADERS, 5, &[0x82]));
+    assert_eq!(filtered(&octets, &[usize::MAX]).as_ref(), Ok(&octets));
 }
