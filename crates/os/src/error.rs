@@ -133,6 +133,7 @@ codes! {
     WBEM_PROVIDER_SUSPENDED = 0x8004_1081, "the WMI provider is suspended";
     WMI_QUEUE_FULL = 0xa004_0001, "too many requests wait for a connection to WMI";
     WMI_TIMED_OUT = 0xa004_0002, "WMI did not start or answer the request in time";
+    WMI_TOO_MANY_OBJECTS = 0xa004_0003, "WMI has more than 4096 objects of this kind";
     FVE_LOCKED_VOLUME = 0x8031_0000, "the volume is locked by BitLocker";
     ISDSC_CONNECTION_FAILED = 0xefff_0003, "the iSCSI portal cannot be reached";
     ISDSC_AUTHENTICATION_FAILURE = 0xefff_0009, "the iSCSI authentication failed";

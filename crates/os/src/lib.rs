@@ -26,7 +26,8 @@ pub use service::{Service, ServiceAccess, ServiceConfig};
 pub use uuid::Uuid;
 pub use widestring::{U16Str, U16String};
 pub use wmi::{
-    CallStatus, Instance, MethodCall, Namespace, PendingCall, Returned, Value, Wmi, class_of,
+    CallStatus, Instance, MAX_OBJECTS, MethodCall, Namespace, PendingCall, Returned, Value, Wmi,
+    class_of,
 };
 
 /// The calls of one Windows node that storage operations need.

@@ -204,12 +204,16 @@ pub trait PendingCall: Send {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>);
 }
 
+/// The most objects that a query returns, so that no list can fill the memory.
+pub const MAX_OBJECTS: usize = 4096;
+
 /// Access to WMI. The implementation keeps the connections and reconnects.
 pub trait Wmi: Send + Sync {
     /// Returns the objects that a WQL query (`SELECT` or `ASSOCIATORS OF`) finds.
     ///
     /// Errors: WMI's codes; `WMI_TIMED_OUT` if the query has not ended by `deadline`, or no
-    /// connection was free in time; `WMI_QUEUE_FULL` if too many requests wait for a connection.
+    /// connection was free in time; `WMI_QUEUE_FULL` if too many requests wait for a connection;
+    /// `WMI_TOO_MANY_OBJECTS` if there are more than [`MAX_OBJECTS`].
     /// <https://learn.microsoft.com/windows/win32/api/wbemcli/nf-wbemcli-iwbemservices-execquery>
     fn query(&self, namespace: Namespace, wql: &str, deadline: Time) -> OsResult<Vec<Instance>>;
 

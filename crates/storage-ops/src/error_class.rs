@@ -322,6 +322,7 @@ const TABLE: &[Row] = &[
     // Codes of `os` itself.
     row(OsError::WMI_QUEUE_FULL, FailedPrecondition, &[NotStarted]),
     row(OsError::WMI_TIMED_OUT, Internal, &[NotStarted]),
+    row(OsError::WMI_TOO_MANY_OBJECTS, FailedPrecondition, &[]),
     // <https://learn.microsoft.com/windows-hardware/drivers/storage/iscsi-status-qualifiers>
     row(OsError::ISDSC_SERVICE_NOT_RUNNING, FailedPrecondition, &[]),
 ];

@@ -72,7 +72,7 @@ pub use os::abi::Sid;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;
 pub use scheduling::quotas::ConnectionId;
-pub use scheduling::worker_pools::{BLOCKING_THREADS, PoolUse};
+pub use scheduling::worker_pools::{BLOCKING_THREADS, OPERATIONS_MEMORY, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext,
     ServiceInfo, ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use os::{
-    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time,
-    Uuid, Value, Wmi,
+    CallStatus, Instance, MAX_OBJECTS, MethodCall, Namespace, OsError, OsResult, PendingCall,
+    Returned, Time, Uuid, Value, Wmi,
 };
 
 use crate::clock::SharedState;
@@ -65,10 +65,14 @@ pub fn methods() -> impl Iterator<Item = String> {
 
 impl State {
     fn query(&mut self, namespace: Namespace, text: &str) -> OsResult<Vec<Instance>> {
-        match Query::parse(namespace, text)? {
-            Query::Select(select) => Ok(select.evaluate(self.rows(select.class)?)),
-            Query::Associators(associators) => self.associated(&associators),
+        let found = match Query::parse(namespace, text)? {
+            Query::Select(select) => select.evaluate(self.rows(select.class)?),
+            Query::Associators(associators) => self.associated(&associators)?,
+        };
+        if found.len() > MAX_OBJECTS {
+            return Err(OsError::WMI_TOO_MANY_OBJECTS);
         }
+        Ok(found)
     }
 
     fn rows(&mut self, class: &str) -> OsResult<Vec<Instance>> {

@@ -3,7 +3,10 @@
 use std::marker::PhantomData;
 use std::ptr;
 
-use os::{Clock as _, Instance, Namespace, OsError, OsResult, Returned, Time, Value, class_of};
+use os::{
+    Clock as _, Instance, MAX_OBJECTS, Namespace, OsError, OsResult, Returned, Time, Value,
+    class_of,
+};
 use windows::Win32::System::Com::{
     CLSCTX_INPROC_SERVER, COINIT_MULTITHREADED, CoCreateInstance, CoInitializeEx,
     CoInitializeSecurity, CoSetProxyBlanket, CoUninitialize, EOAC_NONE,
@@ -100,6 +103,9 @@ impl pool::Session for Session {
                 &mut batch,
             )?;
             for object in batch.into_iter().flatten() {
+                if instances.len() == MAX_OBJECTS {
+                    return Err(OsError::WMI_TOO_MANY_OBJECTS);
+                }
                 instances.push(value::instance(&object)?);
             }
             if !more {

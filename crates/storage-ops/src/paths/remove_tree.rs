@@ -21,12 +21,18 @@ use crate::windows::{Fallback, Windows};
 /// The size of the buffer for directory entries: several hundred names at a time.
 const LISTING_SIZE: usize = 64 * 1024;
 
-/// The maximum number of names of one directory that are held at once. A directory may have
-/// millions. One far below the directory that is removed gets a smaller part.
-const NAMES: usize = 4096;
+/// The maximum bytes of the names of one directory that are held at once; at least one name is
+/// held. A directory may have millions. One far below the directory that is removed gets a smaller
+/// part.
+const NAMES_SIZE: usize = 128 * 1024;
 
-/// The least number of names that are held at once.
-const LEAST_NAMES: usize = 16;
+/// The bytes that a name takes beside its text.
+const NAME_OVERHEAD: usize = 48;
+
+/// The maximum number of levels that are held at once. In a deeper tree, all levels above the
+/// current one except the first are closed. After the lower levels are removed, the first level is
+/// listed again.
+const LEVELS: usize = 1024;
 
 /// The maximum number of times that a directory is emptied again because another process adds
 /// entries at the same time.
@@ -258,6 +264,13 @@ fn delete_tree(
     loop {
         if let Some(child) = level.next_child(removal, buffer)? {
             above.push(std::mem::replace(&mut level, child));
+            if above.len() == LEVELS {
+                above.truncate(1);
+                above[0].listing.is_complete = false;
+                level.depth = 1;
+                // The levels between are closed, so another process can rename them.
+                level.entry.path_is_stable = false;
+            }
             continue;
         }
         match delete(&level.entry) {
@@ -290,7 +303,7 @@ pub(crate) fn delete_contents(
     let (removal, mut rounds, mut buffer) = (Removal::begin(windows), 0, ListingBuffer::default());
     while rounds < ROUNDS {
         let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
-        let listing = buffer.names(directory.handle, NAMES)?;
+        let listing = buffer.names(directory.handle, NAMES_SIZE)?;
         for name in listing.names {
             if excluded
                 .is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded))
@@ -440,12 +453,13 @@ impl Level {
     }
 }
 
-/// Returns how many names of a directory with that many levels above it may be held.
+/// Returns how many bytes the names of a directory with that many levels above it may take.
 fn limit(depth: usize) -> usize {
-    (NAMES / (depth + 1)).max(LEAST_NAMES)
+    NAMES_SIZE / (depth + 1)
 }
 
-/// Lists the names in `directory`, without `.` and `..`, at most `limit` of them.
+/// Lists names in `directory`, without `.` and `..`, until they take `limit` bytes; at least one
+/// name.
 pub(crate) fn names(directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
     ListingBuffer::default().names(directory, limit)
 }
@@ -459,16 +473,16 @@ impl ListingBuffer {
     fn names(&mut self, directory: &dyn Handle, limit: usize) -> OsResult<Listing> {
         let Self(listing) = self;
         listing.resize(LISTING_SIZE, 0);
-        let mut found = Vec::new();
+        let mut found = Names::default();
         let mut restart = true;
-        while found.len() < limit {
+        while found.size < limit {
             // A file system may report success without writing an entry.
             listing[..FileIdBothDirInfo::NAME_OFFSET].fill(0);
             match directory.list(restart, listing) {
                 Ok(()) => entries(listing, limit, &mut found).ok_or(OsError::FILE_CORRUPT)?,
                 Err(OsError::NO_MORE_FILES) => {
                     return Ok(Listing {
-                        names: found,
+                        names: found.names,
                         is_complete: true,
                     });
                 }
@@ -476,19 +490,26 @@ impl ListingBuffer {
             }
             restart = false;
         }
-        found.shrink_to_fit();
+        found.names.shrink_to_fit();
         Ok(Listing {
-            names: found,
+            names: found.names,
             is_complete: false,
         })
     }
 }
 
-/// Adds the names in a buffer of directory entries to `found`, until it has `limit` of them.
+/// Names, and the bytes that they take.
+#[derive(Default)]
+struct Names {
+    names: Vec<U16String>,
+    size: usize,
+}
+
+/// Adds the names in a buffer of directory entries to `found`, until they take `limit` bytes.
 /// Returns `None` if the buffer is malformed.
-fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<()> {
+fn entries(listing: &[u8], limit: usize, found: &mut Names) -> Option<()> {
     let mut offset = 0;
-    while found.len() < limit {
+    while found.size < limit {
         let entry: FileIdBothDirInfo = buffer::at(listing, offset)?;
         let length = usize::try_from(entry.file_name_length).ok()?;
         let start = offset + FileIdBothDirInfo::NAME_OFFSET;
@@ -496,7 +517,9 @@ fn entries(listing: &[u8], limit: usize, found: &mut Vec<U16String>) -> Option<(
             listing.get(start..start.checked_add(length)?)?,
             b".\0" | b".\0.\0"
         ) {
-            found.push(component(buffer::units_at(listing, start, length)?)?);
+            let name = component(buffer::units_at(listing, start, length)?)?;
+            found.size += length + NAME_OVERHEAD;
+            found.names.push(name);
         }
         match usize::try_from(entry.next_entry_offset).ok()? {
             0 => return Some(()),
@@ -522,7 +545,10 @@ mod tests {
     use os::abi::FileIdBothDirInfo;
     use zerocopy::IntoBytes;
 
-    use super::{component, entries};
+    use super::{
+        LEVELS, LISTING_SIZE, Level, NAME_OVERHEAD, NAMES_SIZE, Names, component, entries, limit,
+    };
+    use crate::PoolKind;
 
     /// Returns the entry of a file `abcd` with this offset to the next entry. Its change time can
     /// be read as a name, so that an entry that begins within another one is well formed.
@@ -550,8 +576,8 @@ mod tests {
             listing.extend(entry(u32::try_from(*step).unwrap()));
             at += step;
         }
-        let mut found = Vec::new();
-        entries(&listing, usize::MAX, &mut found).map(|()| found.len())
+        let mut found = Names::default();
+        entries(&listing, usize::MAX, &mut found).map(|()| found.names.len())
     }
 
     #[test]
@@ -560,6 +586,20 @@ mod tests {
         assert_eq!(count(&[112, 120]), Some(3));
         assert_eq!(count(&[72]), None, "within the fixed part");
         assert_eq!(count(&[105, 256]), None, "within the name");
+    }
+
+    #[test]
+    fn a_removal_holds_less_than_the_memory_of_an_operation() {
+        // A name has at most 255 units. The limit may be exceeded by the last name.
+        let name = 2 * 255 + NAME_OVERHEAD;
+        let level = |depth| size_of::<Level>() + 64 + limit(depth) + name;
+        let levels: usize = (0..=LEVELS).map(level).sum();
+        // The vector of levels has room for twice as many.
+        let most = levels + LEVELS * size_of::<Level>() + LISTING_SIZE;
+        assert!(
+            most > NAMES_SIZE && most <= PoolKind::Files.operation_memory(),
+            "{most}"
+        );
     }
 
     #[test]

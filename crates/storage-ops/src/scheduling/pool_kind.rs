@@ -40,6 +40,15 @@ impl PoolKind {
     /// The number of pools.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
+    /// Returns the largest memory of one of its operations in bytes: of a list of as many objects
+    /// as WMI returns, of a removal, or of the response of a device.
+    pub const fn operation_memory(self) -> usize {
+        match self {
+            Self::Wmi | Self::Iscsi => 8 << 20,
+            Self::Files | Self::Remote | Self::Disks | Self::Arrivals | Self::System => 2 << 20,
+        }
+    }
+
     /// Returns the name, as metrics and the status have it.
     pub fn name(self) -> &'static str {
         match self {

@@ -21,6 +21,16 @@ use crate::sync::{Arc, Mutex, THREADS_PER_POOL, lock};
 /// many blocking threads.
 pub const BLOCKING_THREADS: usize = THREADS_PER_POOL * PoolKind::COUNT;
 
+/// The largest memory of the operations of all threads in bytes.
+pub const OPERATIONS_MEMORY: usize = {
+    let (mut sum, mut index) = (0, 0);
+    while index < PoolKind::COUNT {
+        sum += THREADS_PER_POOL * PoolKind::ALL[index].operation_memory();
+        index += 1;
+    }
+    sum
+};
+
 /// How much of a pool is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

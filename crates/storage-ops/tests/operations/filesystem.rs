@@ -1,11 +1,15 @@
 //! Tests of the operations on directories and links.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::setup::{
-    KUBELET, contents, exists, is_link, link, mkdir, mount, mounted_at, node_on, ntfs, path,
-    probed, refused, rmdir, unmount, volume_on,
+    KUBELET, contents, exists, is_link, layered, link, mkdir, mount, mounted_at, node_on, ntfs,
+    path, probed, refused, rmdir, unmount, volume_on,
 };
-use faults::{Fault, FaultAction, When};
-use os_sim::FileKind;
+use faults::{Fault, FaultAction, Layer, When};
+use os::{Handle, OsResult};
+use os_sim::{FileKind, Sim};
 use storage_ops::{
     Config, ErrorKind, IsSymlink, Mkdir, Node, PathContext, PathExists, Rmdir, RmdirContents,
 };
@@ -368,13 +372,24 @@ fn contract_13_rmdir_without_force_refuses_a_nonempty_directory_and_a_missing_pa
     assert!(sim.external().exists(r"C:\Windows\System32"));
 }
 
+/// Finds the most handles that are open when a directory is listed.
+struct OpenHandles(Sim, Arc<AtomicUsize>);
+
+impl Layer for OpenHandles {
+    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
+        self.1.fetch_max(self.0.open_handles(), Ordering::Relaxed);
+        handle.list(restart, output)
+    }
+}
+
 #[test]
-fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
+fn a_tree_of_many_levels_is_removed_with_a_bounded_number_of_open_handles() {
     let sim = os_sim::node().build();
-    let (external, node) = (sim.external(), node_on(&sim));
+    let (external, most) = (sim.external(), Arc::new(AtomicUsize::new(0)));
+    let node = layered(&sim, OpenHandles(sim.clone(), Arc::clone(&most)));
     external.mkdir(r"C:\var\lib\kubelet\pods\p").unwrap();
     // Each round moves the tree below one more directory.
-    for _ in 0..2_000 {
+    for level in 0..4_500 {
         external.mkdir(r"C:\var\lib\kubelet\pods\outer").unwrap();
         external
             .rename(
@@ -388,9 +403,17 @@ fn a_tree_of_two_thousand_levels_is_removed_without_deep_recursion() {
                 r"C:\var\lib\kubelet\pods\p",
             )
             .unwrap();
+        // Files that a second listing would find if a level were listed only once.
+        if level % 50 == 0 {
+            external
+                .write(&format!(r"C:\var\lib\kubelet\pods\p\{level}"), b"")
+                .unwrap();
+        }
     }
     node.run(&rmdir(r"\pods\p", true)).unwrap();
     assert!(!external.exists(r"C:\var\lib\kubelet\pods\p"));
+    let most = most.load(Ordering::Relaxed);
+    assert!((1000..1100).contains(&most), "{most}");
 }
 
 #[test]
