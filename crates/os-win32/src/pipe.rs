@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use tokio::net::windows::named_pipe::{NamedPipeServer, PipeMode, ServerOptions};
 
-pub use owner::{Owner, owner, owner_and_access};
+pub use owner::{Owner, client_process, owner, owner_and_access};
 pub use security::Security;
 
 /// A named pipe that accepts clients.

@@ -24,6 +24,12 @@ pub trait Listener: Send + 'static {
     /// loses no connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
+    /// Returns the process at the other end of a connection, if the system returns it. Only for
+    /// shares among clients: the process may have ended, and its id may belong to another one.
+    fn client_process(_stream: &Self::Stream) -> Option<u32> {
+        None
+    }
+
     /// The address that clients connect to.
     fn address(&self) -> &Address;
 }

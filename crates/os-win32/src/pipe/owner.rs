@@ -1,17 +1,17 @@
-//! The process that serves a pipe.
+//! The processes at the two ends of a pipe.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::ffi::OsStringExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
-use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
+use std::os::windows::io::{AsRawHandle, FromRawHandle as _, OwnedHandle};
 use std::path::PathBuf;
 
 use os::OsResult;
 use os::abi::SecurityDescriptor;
 use windows_sys::Win32::Storage::FileSystem::SECURITY_ANONYMOUS;
-use windows_sys::Win32::System::Pipes::GetNamedPipeServerProcessId;
+use windows_sys::Win32::System::Pipes::{GetNamedPipeClientProcessId, GetNamedPipeServerProcessId};
 use windows_sys::Win32::System::Threading::{
     OpenProcess, PROCESS_NAME_WIN32, PROCESS_QUERY_LIMITED_INFORMATION, QueryFullProcessImageNameW,
 };
@@ -66,6 +66,18 @@ fn owner_of(pipe: &File) -> io::Result<Owner> {
         process,
         program: program(process).ok(),
     })
+}
+
+/// Returns the id of the process that opened the client's end of a connected pipe.
+///
+/// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeclientprocessid>
+pub fn client_process(pipe: &impl AsRawHandle) -> io::Result<u32> {
+    let mut process = 0;
+    // SAFETY: the handle is open as long as `pipe` is borrowed; `process` outlives the call.
+    if unsafe { GetNamedPipeClientProcessId(pipe.as_raw_handle(), &raw mut process) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(process)
 }
 
 fn program(process: u32) -> io::Result<PathBuf> {

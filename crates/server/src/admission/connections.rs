@@ -2,20 +2,20 @@
 //!
 //! A client may open a connection and never use it; one real driver leaves one more behind on every
 //! stage of a volume. Others dial for each call, or keep one connection for months. A new
-//! connection is therefore never refused. At the limit it evicts the least useful connection: one
-//! that has sent no HTTP/2 preface, else one that has had no call yet, else the one whose last call
-//! ended longest ago. A connection with a call in flight is never evicted. If every connection has
-//! a call in flight, the new connection is accepted, but its calls are refused until some other
-//! connection has no call in flight.
+//! connection is therefore never refused. At the limit it evicts a connection of the process that
+//! has the most open ones, and of these the least useful: one that has sent no HTTP/2 preface, else
+//! one that has had no call yet, else the one whose last call ended longest ago. A connection with
+//! a call in flight is never evicted. If every connection has a call in flight, the new connection
+//! is accepted, but its calls are refused until some other connection has no call in flight.
 //!
-//! A client with a thousand connections thus competes with its own idle ones first. The most it can
-//! cost another client is a connection without calls in flight, which gRPC dials again for the next
-//! call.
+//! A process with a thousand connections thus competes with itself, however fast it dials. Without
+//! the count, a flood of dials would evict the connection of another client before its first call.
 
 pub(crate) mod calls;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -60,6 +60,8 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Member {
+    /// The process of the client, if the system returns it.
+    process: Option<u32>,
     /// The calls in flight.
     calls: usize,
     /// The calls that hold a slot.
@@ -114,6 +116,8 @@ pub struct ConnectionCounts {
     pub evicted_silent: u64,
     /// Connections evicted without a call in flight.
     pub evicted_idle: u64,
+    /// Idle connections closed because many calls had been open at once on them.
+    pub closed_grown: u64,
     /// Calls refused because every other connection had a call in flight, or because theirs had
     /// been evicted.
     pub refused_connections_busy: u64,
@@ -124,7 +128,7 @@ pub struct ConnectionCounts {
 impl ConnectionCounts {
     /// Returns the number of calls whose request is incomplete or whose response the client has not
     /// read.
-    pub(crate) fn transferring(&self) -> usize {
+    pub fn transferring(&self) -> usize {
         self.calls.saturating_sub(self.running + self.waiting)
     }
 }
@@ -146,9 +150,9 @@ impl Connections {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Adds a connection until the returned guard is dropped, and evicts another at the limit.
-    /// Never waits.
-    pub(crate) fn admit(&self) -> Connection {
+    /// Adds a connection of a process until the returned guard is dropped, and evicts another at
+    /// the limit. Never waits.
+    pub(crate) fn admit(&self, process: Option<u32>) -> Connection {
         let (evict, evicted) = oneshot::channel();
         let mut state = self.lock();
         while state.open() >= state.limits.connections && state.evict() {}
@@ -157,6 +161,7 @@ impl Connections {
         state.members.insert(
             id,
             Member {
+                process,
                 evict: Some(evict),
                 ..Member::default()
             },
@@ -237,22 +242,33 @@ impl State {
     fn evict(&mut self) -> bool {
         // Only a new connection at the limit searches. An ordered queue would cost each call an
         // entry.
-        let idle = self
-            .members
-            .values_mut()
-            .filter(|member| member.rank.is_some());
-        let Some(member) = idle.min_by_key(|member| member.rank) else {
+        let mut open = BTreeMap::<_, usize>::new();
+        for member in self.members.values().filter(|member| !member.is_leaving) {
+            *open.entry(member.process).or_default() += 1;
+        }
+        let idle = self.members.iter().filter_map(|(id, member)| {
+            let (class, order) = member.rank?;
+            Some((Reverse(open.get(&member.process)), class, order, *id))
+        });
+        let Some((_, class, _, id)) = idle.min() else {
             return false;
         };
-        let Some((class, _)) = member.rank.take() else {
-            return false;
-        };
-        member.evicted_at = Some(Instant::now());
-        member.is_leaving = true;
         match class {
             EvictionClass::Silent => self.totals.evicted_silent += 1,
             EvictionClass::Unused | EvictionClass::Idle => self.totals.evicted_idle += 1,
         }
+        self.begin_eviction(id);
+        true
+    }
+
+    /// Signals an idle connection to close, and counts it as leaving.
+    fn begin_eviction(&mut self, id: ConnectionId) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        member.rank = None;
+        member.evicted_at = Some(Instant::now());
+        member.is_leaving = true;
         let (revoke, revoked) = oneshot::channel();
         if let Some(evict) = member.evict.take() {
             // A connection that is closing does not receive the signal, and does not need it.
@@ -266,7 +282,6 @@ impl State {
             // A connection that is closed already does not receive the signal.
             let _ = oldest.send(());
         }
-        true
     }
 }
 
@@ -391,4 +406,16 @@ pub(crate) struct ConnectionHandle {
     pub(crate) id: ConnectionId,
     connections: Connections,
     no_calls: Notify,
+}
+
+impl ConnectionHandle {
+    /// Closes the connection if it is idle, as an eviction does.
+    pub(crate) fn close_if_idle(&self) {
+        let mut state = self.connections.lock();
+        let member = state.members.get(&self.id);
+        if member.is_some_and(|member| member.rank.is_some()) {
+            state.totals.closed_grown += 1;
+            state.begin_eviction(self.id);
+        }
+    }
 }

@@ -71,7 +71,7 @@ impl Acceptor {
                 }
             };
             let task = ConnectionTask {
-                connection: self.state.connections.admit(),
+                connection: self.state.connections.admit(L::client_process(&stream)),
                 state: Arc::clone(&self.state),
                 router: Arc::clone(&self.router),
                 http2: self.http2.clone(),

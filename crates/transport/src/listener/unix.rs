@@ -149,6 +149,10 @@ impl Listener for UnixEndpoint {
         self.listener.accept().await.map(|(stream, _)| stream)
     }
 
+    fn client_process(stream: &UnixStream) -> Option<u32> {
+        u32::try_from(stream.peer_cred().ok()?.pid()?).ok()
+    }
+
     fn address(&self) -> &Address {
         &self.address
     }

@@ -81,6 +81,14 @@ impl<L: Listener> Listener for Layered<L> {
         Ok(Either::Left(of_daemon))
     }
 
+    fn client_process(stream: &Self::Stream) -> Option<u32> {
+        match stream {
+            // The daemon's client is this process.
+            Either::Left(_) => None,
+            Either::Right(stream) => L::client_process(stream),
+        }
+    }
+
     fn address(&self) -> &Address {
         &self.address
     }

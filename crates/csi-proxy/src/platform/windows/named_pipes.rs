@@ -28,6 +28,10 @@ impl transport::listener::Listener for Listener {
         self.pipe.accept().await
     }
 
+    fn client_process(stream: &NamedPipeServer) -> Option<u32> {
+        os_win32::pipe::client_process(stream).ok()
+    }
+
     fn address(&self) -> &Address {
         &self.address
     }

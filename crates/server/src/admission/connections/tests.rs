@@ -24,7 +24,7 @@ fn connect(connections: &Connections) -> (DuplexStream, HeaderFilter<DuplexStrea
     (
         client,
         HeaderFilter::new(server, SILENCE),
-        connections.admit(),
+        connections.admit(None),
     )
 }
 
@@ -79,7 +79,7 @@ async fn the_wait_for_a_preface_ends_at_once_if_the_client_disconnects_or_the_co
     let start = Instant::now();
     let (error, _other) = tokio::join!(connection.preface(&mut server), async {
         tokio::task::yield_now().await;
-        connections.admit()
+        connections.admit(None)
     });
     assert_eq!(
         (error.unwrap_err().kind(), start.elapsed()),
@@ -88,7 +88,7 @@ async fn the_wait_for_a_preface_ends_at_once_if_the_client_disconnects_or_the_co
 
     let (mut client, mut server, mut late) = connect(&connections);
     client.write_all(PREFACE).await.unwrap();
-    let _other = connections.admit();
+    let _other = connections.admit(None);
     assert_eq!(
         late.preface(&mut server).await.unwrap_err().kind(),
         io::ErrorKind::ConnectionAborted,
@@ -113,7 +113,7 @@ async fn the_longest_silent_connection_is_evicted_first() {
     let connections = at_most(3);
     let mut used = with_preface(&connections).await;
     let (_client, mut server, mut oldest) = connect(&connections);
-    let _others = [connections.admit(), connections.admit()];
+    let _others = [connections.admit(None), connections.admit(None)];
     let error = oldest.preface(&mut server).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -133,7 +133,7 @@ async fn a_connection_that_has_had_no_call_is_evicted_before_one_that_has() {
     let mut used = with_preface(&connections).await;
     drop(used.handle().begin_call());
     let mut unused = with_preface(&connections).await;
-    let mut silent = connections.admit();
+    let mut silent = connections.admit(None);
     unused.evicted().await;
     drop(unused);
     let counts = connections.counts();
@@ -162,11 +162,22 @@ async fn the_least_recently_used_idle_connection_is_evicted_first() {
     for index in [1, 0, 2, 1, 0] {
         drop(all[index].handle().begin_call());
     }
-    let _more = (with_preface(&connections).await, connections.admit());
+    let _more = (with_preface(&connections).await, connections.admit(None));
     all[2].evicted().await;
     for kept in &mut all[..2] {
         never(kept.evicted()).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_dials_evicts_only_connections_of_its_own_process() {
+    let connections = at_most(8);
+    let (mut used, mut newcomer) = (connections.admit(Some(1)), connections.admit(Some(1)));
+    drop(used.handle().begin_call());
+    let _flood: Vec<_> = (0..100).map(|_| connections.admit(Some(2))).collect();
+    never(used.evicted()).await;
+    never(newcomer.evicted()).await;
+    assert_eq!(connections.counts().evicted_silent, 94);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +207,7 @@ async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     }
     let [first, second, third] = calls;
     drop((first, third));
-    let _last = connections.admit();
+    let _last = connections.admit(None);
     other.evicted().await;
     never(one.evicted()).await;
     drop(second);
@@ -207,7 +218,7 @@ async fn a_connection_with_a_call_in_flight_is_never_evicted() {
 async fn a_connection_waits_for_a_call_that_arrives_after_its_eviction() {
     let connections = at_most(1);
     let mut leaving = with_preface(&connections).await;
-    let _other = connections.admit();
+    let _other = connections.admit(None);
     leaving.evicted().await;
     leaving.no_calls().await;
     let call = leaving.handle().begin_call().unwrap();
@@ -222,7 +233,7 @@ async fn a_connection_waits_for_a_call_that_arrives_after_its_eviction() {
 async fn a_call_that_begins_after_the_grace_period_is_refused() {
     let connections = at_most(1);
     let leaving = with_preface(&connections).await;
-    let _other = connections.admit();
+    let _other = connections.admit(None);
     sleep(GOAWAY_GRACE.mul_f32(0.9)).await;
     let call = leaving.handle().begin_call().unwrap();
     sleep(GOAWAY_GRACE.mul_f32(0.2)).await;
@@ -251,7 +262,7 @@ async fn an_evicted_connection_counts_again_if_a_call_arrives_on_it() {
     assert_eq!((connections.open(), connections.counts().leaving), (3, 1));
     let call = leaving.handle().begin_call().unwrap();
     assert_eq!((connections.open(), connections.counts().leaving), (4, 0));
-    let newest = connections.admit();
+    let newest = connections.admit(None);
     assert_eq!(
         (connections.open(), connections.counts().leaving),
         (3, 2),

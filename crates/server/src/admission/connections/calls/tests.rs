@@ -75,7 +75,7 @@ async fn wait(
 #[tokio::test(start_paused = true)]
 async fn connections_that_take_all_they_can_leave_slots_for_the_others() {
     let all = connections(64, Duration::ZERO);
-    let [modest, greedy @ ..] = [(); 9].map(|()| all.admit());
+    let [modest, greedy @ ..] = [(); 9].map(|()| all.admit(None));
     let mut running = Vec::new();
     for connection in &greedy {
         running.push(run_all(connection).await);
@@ -98,7 +98,7 @@ async fn connections_that_take_all_they_can_leave_slots_for_the_others() {
         ..Limits::default()
     };
     let all = Connections::new(limits);
-    let [modest, greedy @ ..] = [(); 10].map(|()| all.admit());
+    let [modest, greedy @ ..] = [(); 10].map(|()| all.admit(None));
     let mut running = Vec::new();
     for connection in greedy
         .iter()
@@ -116,7 +116,7 @@ async fn connections_that_take_all_they_can_leave_slots_for_the_others() {
 #[tokio::test(start_paused = true)]
 async fn the_next_slot_goes_to_the_connection_that_has_the_fewest() {
     let all = connections(8, TIMEOUT);
-    let [most, one, modest, others @ ..] = [(); 7].map(|()| all.admit());
+    let [most, one, modest, others @ ..] = [(); 7].map(|()| all.admit(None));
     let mut running = Vec::new();
     for connection in [&most, &most, &most, &one].into_iter().chain(&others) {
         running.push(run(connection.handle()).await.expect("a slot is free"));
@@ -133,7 +133,7 @@ async fn the_next_slot_goes_to_the_connection_that_has_the_fewest() {
 #[tokio::test(start_paused = true)]
 async fn waiting_calls_get_slots_in_fifo_order() {
     let all = connections(1, TIMEOUT);
-    let [one, other, third] = [(); 3].map(|()| all.admit());
+    let [one, other, third] = [(); 3].map(|()| all.admit(None));
     let first = run(one.handle()).await.expect("the slot is free");
     let of_other = wait(&all, &other).await;
     let cancelled = wait(&all, &third).await;
@@ -185,7 +185,7 @@ fn a_call_that_waits_is_not_overtaken() {
     let stop = Arc::new(AtomicBool::new(false));
     let waiting: Vec<_> = (0..4)
         .map(|_| {
-            let (connection, stop) = (all.admit(), Arc::clone(&stop));
+            let (connection, stop) = (all.admit(None), Arc::clone(&stop));
             runtime.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     drop(run(connection.handle()).await);
@@ -212,7 +212,7 @@ fn a_call_that_waits_is_not_overtaken() {
 #[tokio::test(start_paused = true)]
 async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_timeout() {
     let all = connections(2, TIMEOUT);
-    let [one, other] = [(); 2].map(|()| all.admit());
+    let [one, other] = [(); 2].map(|()| all.admit(None));
     let _running = [run(one.handle()).await, run(other.handle()).await];
     let start = tokio::time::Instant::now();
     let waiting = [wait(&all, &one).await, wait(&all, &other).await];
@@ -220,7 +220,7 @@ async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_
         one.handle().begin_call().unwrap_err().message(),
         TOO_MANY_CALLS
     );
-    let new = all.admit();
+    let new = all.admit(None);
     let first_of_new = wait(&all, &new).await;
     assert_eq!(
         new.handle().begin_call().unwrap_err().message(),
@@ -258,7 +258,7 @@ async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_request_is_incomplete_holds_no_slot() {
     let all = connections(1, TIMEOUT);
-    let [slow, other] = [(); 2].map(|()| all.admit());
+    let [slow, other] = [(); 2].map(|()| all.admit(None));
     let _incomplete = slow.handle().begin_call().expect("there is room");
     assert_eq!((all.counts().calls, all.counts().running), (1, 0));
     assert!(run(other.handle()).await.is_ok());
@@ -267,7 +267,7 @@ async fn a_call_whose_request_is_incomplete_holds_no_slot() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_outlives_its_connection_is_counted_until_it_ends() {
     let all = connections(1, TIMEOUT);
-    let [connection, other] = [(); 2].map(|()| all.admit());
+    let [connection, other] = [(); 2].map(|()| all.admit(None));
     let running = run(connection.handle()).await.expect("the slot is free");
     let waiting = wait(&all, &other).await;
     let handle = connection.handle().clone();
