@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,12 @@ type daemon struct {
 // start starts the program that the environment names, and waits until it serves.
 func start(t *testing.T, arguments ...string) daemon {
 	t.Helper()
+	return startIn(t, nil, arguments...)
+}
+
+// startIn starts the program by a command that ends with it, as `start` does.
+func startIn(t *testing.T, command []string, arguments ...string) daemon {
+	t.Helper()
 	program := os.Getenv("CSI_PROXY_SIM")
 	if program == "" {
 		t.Skip("CSI_PROXY_SIM does not name csi-proxy-sim; `cargo xtask test deploy` builds it")
@@ -44,7 +51,8 @@ func start(t *testing.T, arguments ...string) daemon {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	sockets := filepath.Join(folder, "sockets")
-	process := exec.Command(program, append(arguments, "-socket-folder="+sockets)...)
+	command = append(append(command, program), append(arguments, "-socket-folder="+sockets)...)
+	process := exec.Command(command[0], command[1:]...)
 	log := new(bytes.Buffer)
 	process.Stderr = log
 	output, err := process.StdoutPipe()
@@ -88,6 +96,22 @@ func (d daemon) get(t *testing.T, path string) string {
 		t.Fatalf("%s: %d %s", path, code, body)
 	}
 	return body
+}
+
+// metric returns the value of a metric without labels.
+func (d daemon) metric(t *testing.T, name string) int64 {
+	t.Helper()
+	for line := range strings.Lines(d.get(t, "/metrics")) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int64(value)
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }
 
 // ask returns the status code and the body of a response. A request that a proxy forwards names its client.

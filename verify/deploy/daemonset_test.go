@@ -35,7 +35,7 @@ services: [MSiSCSI]
 smbServers: [fs1.example.com, fs2.example.com]
 iscsiPortals: [10.0.0.0/24]
 format: {fileSystem: ReFS, allocationUnit: 65536, writerSids: [S-1-5-93-2-2]}
-extraFlags: [-share-smb-mappings, -max-calls=512]
+extraFlags: [-share-smb-mappings, -max-connections=512]
 metrics: {address: node, port: 9100, allowFrom: [10.0.0.0/8, 192.0.2.7], podMonitor: true, prometheusRule: true,
   monitorLabels: {release: prometheus}, runbookUrl: https://docs.example.com/csi-proxy}
 replaceService: true
@@ -218,11 +218,11 @@ func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
 	expect(t, "pull policy", container.ImagePullPolicy, core.PullAlways)
 	expect(t, "pull secrets", pod.ImagePullSecrets, []core.LocalObjectReference{{Name: "registry"}})
 	expect(t, "arguments", container.Args, []string{
-		"-drain=3", "-v=$(LOG_LEVEL)", "-metrics-bind-address=$(METRICS_ADDRESS):9100", `-kubelet-path=D:\var\lib\kubelet`,
+		"-drain=3", "-max-connections=256", "-v=$(LOG_LEVEL)", "-metrics-bind-address=$(METRICS_ADDRESS):9100", `-kubelet-path=D:\var\lib\kubelet`,
 		`-working-dir=D:\csi`, `-working-dir=E:\csi`, "-require-privacy=false",
 		"-api-groups=disk,volume", "-services=MSiSCSI", "-smb-servers=fs1.example.com,fs2.example.com", "-iscsi-portals=10.0.0.0/24",
 		"-format-file-system=ReFS", "-format-allocation-unit=65536", "-format-writer-sid=S-1-5-93-2-2",
-		"-share-smb-mappings", "-max-calls=512",
+		"-share-smb-mappings", "-max-connections=512",
 	})
 	expect(t, "log level", variable(t, container, "LOG_LEVEL").Value, "5")
 	expect(t, "update strategy", set.Spec.UpdateStrategy, apps.DaemonSetUpdateStrategy{Type: apps.OnDeleteDaemonSetStrategyType})

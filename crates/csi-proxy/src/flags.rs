@@ -81,8 +81,6 @@ pub struct Flags {
     pub drain: Duration,
     /// The number of open connections at which a new one evicts another.
     pub max_connections: usize,
-    /// The number of calls that may run at once.
-    pub max_calls: usize,
     /// How long a connection may be silent.
     pub silence: Duration,
     /// The name of the program.

@@ -31,6 +31,8 @@ const OTHER_THREADS: usize = 16;
 /// The minimum number of threads for asynchronous work. Reads of local files run on these threads
 /// too; if a disk no longer answers, all threads except one may hang.
 const LEAST_WORKERS: usize = 4;
+/// The maximum number of these threads. Each may hold some MiB for a moment.
+const MOST_WORKERS: usize = 8;
 
 /// How long calls may drain in a HostProcess container. Windows ends its processes 5 seconds after
 /// telling them to stop.
@@ -75,7 +77,7 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let workers = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .max(LEAST_WORKERS);
+        .clamp(LEAST_WORKERS, MOST_WORKERS);
     builder
         .enable_all()
         .worker_threads(workers)
@@ -221,11 +223,9 @@ fn system_drive(text: Option<&str>) -> Option<char> {
 
 fn limits(flags: &Flags) -> Limits {
     Limits {
-        connections: connections(flags.max_connections),
         silence: flags.silence,
-        calls: flags.max_calls,
         drain: flags.drain,
-        ..Limits::default()
+        ..Limits::for_connections(connections(flags.max_connections))
     }
 }
 

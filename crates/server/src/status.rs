@@ -39,8 +39,7 @@ pub use crate::server_state::failures::Failure;
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The calls whose operation has been requested, and operations that continue without their
-    /// caller, in the order of their arrival. Then the calls that wait for one of the slots of
-    /// `-max-calls`.
+    /// caller, in the order of their arrival. Then the calls that wait for a slot.
     pub calls: Vec<RunningCall>,
     /// The pools of worker threads.
     pub pools: Vec<Pool>,
@@ -70,7 +69,7 @@ pub struct RunningCall {
     pub connection: Option<u64>,
     /// Whether its caller still waits for the result.
     pub has_caller: bool,
-    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a slot of -max-calls`,
+    /// `running`, `starting`, `waiting for lock KEY`, `waiting for a slot`,
     /// `sharing the result of call NUMBER`, which requested the same, or what keeps the call from a
     /// thread, such as `waiting: disk 5 already uses its 5 of the 16 threads of pool disks`.
     pub state: String,
@@ -111,7 +110,7 @@ pub struct Counts {
     pub in_flight: usize,
     /// Of these, the calls whose request is incomplete or whose response the client has not read.
     pub in_transfer: usize,
-    /// Calls that wait for one of the slots of `-max-calls`.
+    /// Calls that wait for a slot.
     pub waiting_for_slot: usize,
     /// Changes that run or wait, including changes without a caller.
     pub operations: usize,
@@ -214,7 +213,7 @@ impl RunningCall {
             seconds: seconds(now.saturating_sub(call.began)),
             connection: Some(call.connection.0),
             has_caller: true,
-            state: "waiting for a slot of -max-calls".to_owned(),
+            state: "waiting for a slot".to_owned(),
         }
     }
 }

@@ -8,9 +8,12 @@ mod daemon;
 mod frames;
 
 use daemon::{Daemon, Setup, until};
-use frames::{CONTINUATION, Client, DATA, HEADERS};
+use frames::{CONTINUATION, Client, DATA, HEADERS, frame};
+use os::MAX_OBJECTS;
 use peak_alloc::PeakAlloc;
 use server::Limits;
+use storage_ops::{AddTargetPortal, Config, DiscoverTargetPortal, Node, PoolKind, TargetPortal};
+use tokio::io::AsyncWriteExt as _;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -23,10 +26,13 @@ const KIB: usize = 1024;
 /// Maximum memory of a connection on which one call has been made, and of one on which anything has
 /// been sent.
 const ORDINARY: usize = 42 * KIB;
-const ANY: usize = 320 * KIB;
+const ANY: usize = 400 * KIB;
 /// Maximum memory of a connection after any number of ordinary calls, one after the other. Of
 /// these, 28 KiB are the buffers that h2 allocates for every connection.
 const OFTEN: usize = 45 * KIB;
+/// Maximum memory of a connection on which 16 calls were open at once, the most that keep an idle
+/// connection open.
+const SIXTEEN: usize = 64 * KIB;
 /// Maximum memory of a connection with an unfinished header block of 32 KiB.
 const UNFINISHED: usize = ORDINARY + 32 * KIB;
 
@@ -89,6 +95,59 @@ async fn grown(daemon: &Daemon) -> Client {
         end(&mut client, &[stream]).await;
         read_responses(&mut client, &[stream]).await;
     }
+    until(|| daemon.server.connections().counts().calls == 0).await;
+    client
+}
+
+/// Opens a connection with as many calls at once as it may have, whose frames arrive in one write.
+async fn in_one_write(daemon: &Daemon) -> Client {
+    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    client.set_window(0).await;
+    // An unknown field, of 510 octets in all.
+    let mut message = vec![0, 0, 0, 1, 0xf9, 0x7a, 0xf6, 0x03];
+    message.resize(510, 0);
+    let (mut heads, mut bodies, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..Limits::default().streams {
+        let (stream, head) = client.head(LIST_DISK_IDS, b"x", "1H");
+        heads.extend(frame(HEADERS, 0x4, stream, &head));
+        bodies.extend(frame(DATA, 0, stream, &message[..255]));
+        bodies.extend(frame(DATA, 0x1, stream, &message[255..]));
+        open.push(stream);
+    }
+    heads.extend(bodies);
+    client
+        .stream
+        .write_all(&heads)
+        .await
+        .expect("the server reads");
+    until(|| daemon.server.connections().counts().transferring() == open.len()).await;
+    client.set_window(1 << 16).await;
+    read_responses(&mut client, &open).await;
+    until(|| daemon.server.connections().counts().calls == 0).await;
+    client
+}
+
+/// Opens a connection and sends requests that HTTP/2 resets, and reads none of the resets.
+async fn with_resets(daemon: &Daemon) -> Client {
+    let mut client = used_once(daemon).await;
+    for _ in 0..900 {
+        let (stream, _) = client.head(LIST_DISK_IDS, b"x", "1H");
+        // Only `:method`.
+        client.write(HEADERS, 0x5, stream, &[0x83]).await;
+    }
+    client
+}
+
+/// Opens a connection that keeps as many calls as are kept, and no more.
+async fn used_by_sixteen(daemon: &Daemon) -> Client {
+    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        open.push(client.begin(LIST_DISK_IDS).await);
+    }
+    until(|| daemon.server.connections().counts().calls == 16).await;
+    end(&mut client, &open).await;
+    read_responses(&mut client, &open).await;
     until(|| daemon.server.connections().counts().calls == 0).await;
     client
 }
@@ -218,11 +277,44 @@ async fn assert_total() {
     );
 }
 
+/// Asserts how much memory an operation takes that lists as many objects as WMI returns.
+fn assert_longest_list() {
+    let portal = TargetPortal {
+        address: "10.0.0.10".to_owned(),
+        port: 3260,
+    };
+    let node = os_sim::node()
+        .service("MSiSCSI", "iSCSI")
+        .running()
+        .iscsi_portal("10.0.0.10", 3260);
+    // Names of the largest length, 223 octets.
+    let sim = (0..MAX_OBJECTS)
+        .fold(node, |node, number| {
+            node.target(&format!("iqn.2026-01.test:{number:0206}"))
+        })
+        .build();
+    let node = Node::new(sim.process(), Config::default());
+    node.run(&AddTargetPortal {
+        portal: portal.clone(),
+    })
+    .expect("it is added");
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    let found = node.run(&DiscoverTargetPortal { portal });
+    let held = MEMORY.peak_usage() - before;
+    println!("the longest list: {held} bytes");
+    assert_eq!(found.expect("the targets").len(), MAX_OBJECTS);
+    assert!(held <= PoolKind::Iscsi.operation_memory(), "{held} bytes");
+}
+
 #[tokio::test]
 async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
     assert_held("used once", ORDINARY, 1, used_once).await;
     assert_held("used often", OFTEN, 1, used_often).await;
     assert_held("grown", ANY, 1, grown).await;
+    assert_held("sixteen calls at once", SIXTEEN, 1, used_by_sixteen).await;
+    assert_held("with calls in one write", ANY, 1, in_one_write).await;
+    assert_held("with resets that it does not read", ANY, 1, with_resets).await;
     assert_held("with paths in its header table", ANY, 1, with_paths).await;
     assert_held(
         "with an unfinished header block",
@@ -232,4 +324,5 @@ async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
     )
     .await;
     assert_total().await;
+    assert_longest_list();
 }

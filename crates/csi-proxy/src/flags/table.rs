@@ -222,14 +222,6 @@ pub static TABLE: [Section; 5] = [
                 },
             },
             Flag {
-                name: "max-calls",
-                kind: FlagKind::Value("COUNT"),
-                default: "2048",
-                help: "Maximum running calls; as many calls may wait. Half of them are reserved \
-                       for the first call of each connection.",
-                set: |flags, text| positive(text).map(|count| flags.max_calls = count),
-            },
-            Flag {
                 name: "drain",
                 kind: FlagKind::Value("SECONDS"),
                 default: "30",

@@ -36,9 +36,7 @@ fn sample(name: &str) -> &'static str {
         "pipe-sid" | "format-writer-sid" => "S-1-5-93-2-1",
         "stderrthreshold" => "warning",
         "logging-format" => "json",
-        "max-connections" | "max-calls" | "max-silence" | "drain" | "v" | "log_file_max_size" => {
-            "7"
-        }
+        "max-connections" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
         _ => "some/where",
     }
 }
@@ -152,8 +150,8 @@ fn without_flags_the_defaults_of_the_table_hold() {
     );
     let limits = server::Limits::default();
     assert_eq!(
-        (flags.max_connections, flags.silence, flags.max_calls),
-        (limits.connections, limits.silence, limits.calls)
+        (flags.max_connections, flags.silence),
+        (limits.connections, limits.silence)
     );
 }
 
@@ -283,7 +281,7 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
     // Limits that would leave nothing to serve.
-    for flag in ["max-connections", "max-calls", "max-silence"] {
+    for flag in ["max-connections", "max-silence"] {
         for value in ["0", "-1", "many"] {
             let sentence = format!(
                 "invalid value '{value}' for flag -{flag}: expected a whole number of at least 1"
@@ -296,7 +294,7 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
             );
         }
     }
-    assert_eq!(parsed(&["-drain=0", "-max-calls=1"]).max_calls, 1);
+    assert_eq!(parsed(&["-drain=0"]).drain, Duration::ZERO);
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();
     assert!(
         path.ends_with("the path \"kubelet\" is not an absolute path on a drive"),

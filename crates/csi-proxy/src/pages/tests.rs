@@ -265,7 +265,7 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
     });
     let text = super::text::statusz(&status);
     for lines in [
-        "\nCalls in flight: 0 (0 in transfer, 0 waiting for a slot of -max-calls)\n",
+        "\nCalls in flight: 0 (0 in transfer, 0 waiting for a slot)\n",
         "\n! call 16, 2.2 min: /v1.Disk/PartitionDisk: partition disk 2\n      running, connection \
          3 no longer waits\n",
         "\n  call 17, 2.0 min: /v1.Disk/PartitionDisk: a\\u{a}\n      waiting for lock disk 2, \

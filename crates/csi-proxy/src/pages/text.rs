@@ -67,7 +67,7 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
     writeln!(
         text,
         "Calls in flight: {in_flight} ({in_transfer} in transfer, {waiting_for_slot} waiting for a \
-         slot of -max-calls)"
+         slot)"
     )?;
 
     let pools: Vec<&Pool> = status

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use storage_ops::OPERATIONS_MEMORY;
+
 /// The largest request in bytes; the default of tonic and of grpc-go.
 pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
 
@@ -12,6 +14,18 @@ pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 /// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request
 /// is larger.
 pub(crate) const ORDINARY_MESSAGE: usize = 16 << 10;
+
+/// The largest memory of a connection in bytes, whatever its client has sent, without its calls.
+const CONNECTION_MEMORY: usize = 400 << 10;
+
+/// The largest memory of a call in bytes: a message of the ordinary size in a buffer that has just
+/// grown, and the state of the call.
+const CALL_MEMORY: usize = 40 << 10;
+
+/// The memory in bytes that depends on no limit: the program, the log, the status pages, and the
+/// threads for asynchronous work, each of which may be decoding the headers of all streams of a
+/// connection.
+const BASE_MEMORY: usize = 64 << 20;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +40,8 @@ pub struct Limits {
     pub streams: u32,
     /// Maximum size of the headers of a call, in bytes.
     pub header_bytes: u32,
-    /// Maximum running calls of all connections. Half of them are kept for the first call of each
-    /// connection.
+    /// Maximum running calls of all connections, two for each connection. Half of them are kept for
+    /// the first call of each connection.
     ///
     /// As many calls may be in flight without running. At that limit a connection may have only one
     /// call in flight.
@@ -39,8 +53,8 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// Maximum buffer size for large requests and responses of all connections, in bytes.
     pub large_message_bytes: usize,
-    /// A connection is closed if its client reads no response for this long although responses are
-    /// ready.
+    /// A connection is closed if its client leaves a response unread for this long, or at most
+    /// twice as long.
     pub stall_timeout: Duration,
     /// Maximum clients that watch the health of a service.
     pub health_watches: usize,
@@ -50,14 +64,15 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl Limits {
+    /// Returns the limits of a server with this many connections.
+    pub fn for_connections(connections: usize) -> Self {
         Self {
-            connections: 1024,
+            connections,
             silence: Duration::from_mins(2),
             streams: 128,
             header_bytes: 16 << 10,
-            calls: 2048,
+            calls: connections.saturating_mul(2),
             queue_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
             large_message_bytes: 64 << 20,
@@ -66,5 +81,28 @@ impl Default for Limits {
             keepalive: Duration::from_mins(2),
             drain: Duration::from_secs(30),
         }
+    }
+
+    /// Returns the largest memory of the daemon in bytes.
+    pub fn memory_ceiling(&self) -> usize {
+        // The calls with a slot, as many without one, and the first call of each connection.
+        let calls = self
+            .calls
+            .saturating_mul(2)
+            .saturating_add(self.connections);
+        [
+            self.connections.saturating_mul(CONNECTION_MEMORY),
+            calls.saturating_mul(CALL_MEMORY),
+            self.large_message_bytes,
+            OPERATIONS_MEMORY,
+        ]
+        .into_iter()
+        .fold(BASE_MEMORY, usize::saturating_add)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::for_connections(1024)
     }
 }

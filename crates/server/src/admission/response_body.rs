@@ -2,41 +2,53 @@
 //!
 //! The client controls how fast a response is sent, through HTTP/2 flow control and by how fast it
 //! reads. A call therefore counts until the bytes of its response have been written to the
-//! connection. A connection is closed if responses are ready on it and its client reads none of
-//! them for a while.
+//! connection. A connection is closed if its client leaves any one response unread for too long.
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use h2::SendStream;
 use h2::server::SendResponse;
-use http::{HeaderMap, Response};
-use tokio::time::sleep;
+use http::{HeaderMap, Response, StatusCode};
 
 use crate::admission::connections::calls::InFlightCall;
 use crate::admission::message_memory::Reservation;
 
-/// Counts the response frames of a connection, to detect a client that reads none of them.
+/// Counts the unread response frames of a connection by the period in which each was queued, to
+/// detect a client that leaves a response unread.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
-    queued: AtomicU64,
-    released: AtomicU64,
+    /// The unread frames of the current period and of the one before.
+    unread: [AtomicUsize; 2],
+    /// The index of the current period in `unread`.
+    current: AtomicUsize,
 }
 
 impl StallDetector {
-    /// Waits for `time`, and returns whether frames were queued for all of it and none was
-    /// released.
-    pub(crate) async fn is_stalled_for(&self, time: Duration) -> bool {
-        let (released, queued) = (
-            self.released.load(Ordering::Acquire),
-            self.queued.load(Ordering::Acquire),
-        );
-        sleep(time).await;
-        queued > released && self.released.load(Ordering::Acquire) == released
+    /// Begins the next period. Returns whether a frame was queued before the period that ends and
+    /// is still unread.
+    ///
+    /// A frame is therefore unread for one to two periods when it is detected.
+    pub(crate) fn begin_period(&self) -> bool {
+        let next = 1 - self.current.load(Ordering::Relaxed);
+        let is_stalled = self.unread[next].load(Ordering::Relaxed) > 0;
+        self.current.store(next, Ordering::Relaxed);
+        is_stalled
+    }
+
+    /// Counts a frame that is queued now, and returns its period.
+    fn queued(&self) -> usize {
+        let period = self.current.load(Ordering::Relaxed);
+        self.unread[period].fetch_add(1, Ordering::Relaxed);
+        period
+    }
+
+    /// Counts a frame of a period as read.
+    fn released(&self, period: usize) {
+        self.unread[period].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -76,7 +88,17 @@ impl ResponseStream {
 
     /// Sends the headers, first of all. The response may end with them.
     pub fn send_headers(&mut self, headers: HeaderMap, is_end: bool) {
+        self.send_head(StatusCode::OK, headers, is_end);
+    }
+
+    /// Sends the response to a request that is not one of gRPC: a status of HTTP, and headers.
+    pub(crate) fn refuse(&mut self, status: StatusCode, headers: HeaderMap) {
+        self.send_head(status, headers, true);
+    }
+
+    fn send_head(&mut self, status: StatusCode, headers: HeaderMap, is_end: bool) {
         let mut response = Response::new(());
+        *response.status_mut() = status;
         *response.headers_mut() = headers;
         self.body = self.head.send_response(response, is_end).ok();
     }
@@ -102,11 +124,11 @@ impl ResponseStream {
     /// connection.
     pub(crate) fn send_holding(&mut self, bytes: Bytes, guard: Option<CallGuard>) {
         let Some(body) = &mut self.body else { return };
-        self.stall_detector.queued.fetch_add(1, Ordering::AcqRel);
         let _ = body.send_data(
             TrackedBytes {
                 bytes,
                 _guard: guard,
+                period: self.stall_detector.queued(),
                 stall_detector: Arc::clone(&self.stall_detector),
             },
             false,
@@ -140,6 +162,8 @@ impl ResponseStream {
 pub struct TrackedBytes {
     bytes: Bytes,
     _guard: Option<CallGuard>,
+    /// The period in which the bytes were queued.
+    period: usize,
     stall_detector: Arc<StallDetector>,
 }
 
@@ -159,7 +183,7 @@ impl Buf for TrackedBytes {
 
 impl Drop for TrackedBytes {
     fn drop(&mut self) {
-        self.stall_detector.released.fetch_add(1, Ordering::AcqRel);
+        self.stall_detector.released(self.period);
     }
 }
 

@@ -1,8 +1,9 @@
 //! The task of one connection, from its HTTP/2 preface to its end.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use h2::{Ping, PingPong};
@@ -22,6 +23,11 @@ use crate::server_state::ServerState;
 
 /// How long a client has to answer a keepalive PING frame.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A connection on which more calls than this were open at once is closed when it is idle.
+///
+/// h2 keeps about 2 KiB for each of these calls until the connection ends.
+const KEPT_CALLS: usize = 16;
 
 /// The size of the table of headers that a client sends repeatedly. The header filter keeps that
 /// table.
@@ -83,6 +89,7 @@ impl ConnectionTask {
         let peer = Arc::new(Peer {
             connection: Arc::clone(self.connection.handle()),
             stall_detector: Arc::default(),
+            has_grown: AtomicBool::new(false),
             router: self.router,
             state: self.state,
             phase: self.phase.clone(),
@@ -121,8 +128,26 @@ async fn answer_calls<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    while let Some(accepted) = http2.accept().await {
+    // Each open call holds the detector until its response has been sent. h2 reads all requests
+    // that have arrived before it returns the first of them, so calls may end before others of the
+    // same moment are accepted.
+    let open = || Arc::strong_count(&peer.stall_detector) - 1;
+    let mut at_once = open();
+    while let Some(accepted) = poll_fn(|cx| {
+        let accepted = http2.poll_accept(cx);
+        at_once = if accepted.is_pending() {
+            open()
+        } else {
+            at_once + 1
+        };
+        accepted
+    })
+    .await
+    {
         let (request, response) = accepted?;
+        if at_once > KEPT_CALLS {
+            peer.has_grown.store(true, Ordering::Relaxed);
+        }
         peer.router.answer(
             peer,
             request,
@@ -132,7 +157,8 @@ where
     Ok(())
 }
 
-/// Waits until the client has read no response for too long, or leaves a PING frame unanswered.
+/// Waits until the client has left a response unread for too long, or leaves a PING frame
+/// unanswered.
 async fn unresponsive(id: ConnectionId, peer: &Peer, mut pings: PingPong) {
     let Limits {
         stall_timeout,
@@ -141,13 +167,17 @@ async fn unresponsive(id: ConnectionId, peer: &Peer, mut pings: PingPong) {
     } = peer.state.limits;
     let mut pinged = Instant::now();
     loop {
-        if peer.stall_detector.is_stalled_for(stall_timeout).await {
+        sleep(stall_timeout).await;
+        if peer.stall_detector.begin_period() {
             peer.state.count_stalled_connection();
             tracing::info!(
                 connection = id.0,
                 "closed a connection whose client does not read its responses"
             );
             return;
+        }
+        if peer.has_grown.load(Ordering::Relaxed) {
+            peer.connection.close_if_idle();
         }
         if pinged.elapsed() >= keepalive {
             pinged = Instant::now();

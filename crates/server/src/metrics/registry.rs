@@ -97,9 +97,11 @@ impl Metrics {
         )?;
         let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted \
                     at the limit of -max-connections, silent = no HTTP/2 preface within \
-                    -max-silence, answer_not_taken = the client does not read its responses.";
+                    -max-silence, answer_not_taken = the client does not read its responses, \
+                    idle_grown = idle after many calls at once.";
         let reasons = [
             ("answer_not_taken", self.state.stalled_connections()),
+            ("idle_grown", counts.closed_grown),
             ("idle_made_room", counts.evicted_idle),
             ("silent", counts.closed_silent),
             ("silent_made_room", counts.evicted_silent),
@@ -113,7 +115,7 @@ impl Metrics {
             &reasons,
         )?;
 
-        let help = "Calls by state: running = calls that hold one of the -max-calls slots, waiting \
+        let help = "Calls by state: running = calls that hold a slot, waiting \
                     = calls that wait for a slot, transferring = calls whose request is incomplete \
                     or whose response the client has not read.";
         let states = [
@@ -124,7 +126,7 @@ impl Metrics {
         write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
         let help = "Calls refused: connections_busy = -max-connections connections have calls in \
                     flight, or the connection was evicted, running = too many calls wait, or no \
-                    slot of -max-calls became free in time, message_late = the request was \
+                    slot became free in time, message_late = the request was \
                     incomplete when its time was over, messages_large = the buffer for large \
                     messages was full, watches = too many watches of the health service.";
         let reasons = [
@@ -149,6 +151,15 @@ impl Metrics {
             "gauge",
             help,
             number(message_memory.held()),
+        )?;
+        let help = "The largest memory of the daemon, whatever its clients do. It depends on \
+                    -max-connections only.";
+        write_single(
+            text,
+            "csi_proxy_memory_ceiling_bytes",
+            "gauge",
+            help,
+            number(self.state.limits.memory_ceiling()),
         )?;
 
         let help = "Changes (not reads) that run or wait for a lock or a thread, including those \

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ use crate::server_state::ServerState;
 /// The response header with the number that a failed call has in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("csi-proxy-request-id");
 
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+
 /// One RPC of a group-version.
 #[derive(Clone, Debug)]
 pub(crate) struct Rpc {
@@ -44,6 +46,8 @@ pub(crate) struct Rpc {
 pub(crate) struct Peer {
     pub(crate) connection: Arc<ConnectionHandle>,
     pub(crate) stall_detector: Arc<StallDetector>,
+    /// Whether HTTP/2 keeps the memory of many calls that were open at once.
+    pub(crate) has_grown: AtomicBool,
     pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<ServerState>,
     pub(crate) phase: watch::Receiver<Phase>,
@@ -56,10 +60,10 @@ pub(crate) fn answer(
     request: Request<RecvStream>,
     mut response: ResponseStream,
 ) -> impl Future<Output = ()> + use<> {
-    let deadline = request
-        .headers()
-        .get("grpc-timeout")
-        .and_then(|value| timeout(value.to_str().ok()?));
+    let headers = request.headers();
+    let timeout = headers.get(GRPC_TIMEOUT).map(timeout).transpose();
+    let deadline = timeout.as_ref().ok().copied().flatten();
+    let head = message::check_encoding(headers).and(timeout.map(drop));
     let call = CallRecord::begin(peer, rpc, deadline);
     // At this level, each call logs lines.
     let span = if tracing::enabled!(Level::DEBUG) {
@@ -67,14 +71,13 @@ pub(crate) fn answer(
     } else {
         Span::none()
     };
-    let encoding = message::check_encoding(request.headers());
     // The call does not keep its headers, which may be 16 KiB.
     let mut body = request.into_body();
     // Each future below borrows what this one owns. A future that owns its arguments has room for
     // them twice, and tokio moves this one several times.
     let answer = async move {
         let outcome = {
-            let mut outcome = pin!(call.outcome(&mut body, encoding));
+            let mut outcome = pin!(call.outcome(&mut body, head));
             poll_fn(|cx| match outcome.as_mut().poll(cx) {
                 Poll::Ready(outcome) => Poll::Ready(outcome),
                 // The operation is a request of the call until its future is dropped.
@@ -107,20 +110,29 @@ async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
 
 /// Returns how long the caller waits, from the value of the header `grpc-timeout`: up to eight
 /// digits and a unit.
-fn timeout(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+fn timeout(value: &HeaderValue) -> Result<Duration, Status> {
+    let malformed = || {
+        let value = value.as_bytes().escape_ascii();
+        message::invalid(format!(
+            "the header grpc-timeout is `{value}`; send at most eight digits and one of the units \
+             H, M, S, m, u, n"
+        ))
+    };
+    let (unit, digits) = value.as_bytes().split_last().ok_or_else(malformed)?;
+    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(malformed());
     }
-    let number: u64 = digits.parse().ok()?;
+    let number = digits
+        .iter()
+        .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
     match unit {
-        "H" => Some(Duration::from_secs(number * 3600)),
-        "M" => Some(Duration::from_secs(number * 60)),
-        "S" => Some(Duration::from_secs(number)),
-        "m" => Some(Duration::from_millis(number)),
-        "u" => Some(Duration::from_micros(number)),
-        "n" => Some(Duration::from_nanos(number)),
-        _ => None,
+        b'H' => Ok(Duration::from_secs(number * 3600)),
+        b'M' => Ok(Duration::from_secs(number * 60)),
+        b'S' => Ok(Duration::from_secs(number)),
+        b'm' => Ok(Duration::from_millis(number)),
+        b'u' => Ok(Duration::from_micros(number)),
+        b'n' => Ok(Duration::from_nanos(number)),
+        _ => Err(malformed()),
     }
 }
 
@@ -165,7 +177,7 @@ impl CallRecord {
     async fn outcome(
         &self,
         body: &mut RecvStream,
-        encoding: Result<(), Status>,
+        head: Result<(), Status>,
     ) -> Result<(Bytes, CallGuard), Status> {
         let Peer {
             connection, state, ..
@@ -174,7 +186,7 @@ impl CallRecord {
         let message = {
             let mut answer = pin!(async {
                 let (body, _reservation) = state.message_memory.read(body, self.began).await?;
-                encoding?;
+                head?;
                 catch_panics((self.rpc.handler.answer)(
                     state, &in_flight, self.call, body,
                 ))
@@ -185,6 +197,10 @@ impl CallRecord {
                 .and_then(|time| Some((time, self.began.checked_add(time)?)))
             {
                 None => answer.await,
+                // An operation that its caller does not wait for must not begin.
+                Some((time, deadline)) if deadline <= Instant::now() => {
+                    Err(self.deadline_exceeded(time))
+                }
                 Some((time, deadline)) => ready_by(deadline, answer.as_mut())
                     .await
                     .unwrap_or_else(|| Err(self.deadline_exceeded(time))),
@@ -310,6 +326,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use http::HeaderValue;
     use tonic::{Code, Status};
     use tracing::callsite::Identifier;
     use tracing::{Event, Subscriber};
@@ -371,7 +388,8 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_has_any_unit_and_a_malformed_one_is_ignored() {
+    fn a_deadline_has_any_unit_and_a_malformed_one_is_refused() {
+        let timeout = |text: &str| timeout(&HeaderValue::from_str(text).unwrap());
         for (text, expected) in [
             ("1H", Duration::from_hours(1)),
             ("2M", Duration::from_mins(2)),
@@ -380,10 +398,22 @@ mod tests {
             ("5u", Duration::from_micros(5)),
             ("99999999n", Duration::from_nanos(99_999_999)),
         ] {
-            assert_eq!(timeout(text), Some(expected), "{text}");
+            assert_eq!(timeout(text).unwrap(), expected, "{text}");
         }
-        for text in ["", "S", "1", "1s", "-1S", "+1S", "123456789S", "1 S", "1é"] {
-            assert_eq!(timeout(text), None, "{text}");
+        for text in [
+            "",
+            "S",
+            "1",
+            "1s",
+            "-1S",
+            "+1S",
+            "123456789S",
+            "1 S",
+            "1.5S",
+            "1\u{e9}",
+        ] {
+            let status = timeout(text).unwrap_err();
+            assert_eq!(status.code(), Code::InvalidArgument, "{text}");
         }
     }
 }

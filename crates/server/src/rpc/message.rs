@@ -2,8 +2,9 @@
 //! length.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use h2::RecvStream;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use prost::Message;
 use tonic::Status;
 use tonic::metadata::MetadataValue;
@@ -14,6 +15,31 @@ use crate::admission::response_body::{CallGuard, ResponseStream};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+
+/// Refuses a request that is not one of gRPC, with the status of HTTP that the specification of
+/// gRPC over HTTP/2 demands.
+pub(crate) fn check_head(request: &Request<RecvStream>) -> Result<(), (StatusCode, Status)> {
+    if request.method() != Method::POST {
+        let method = request.method();
+        return Err((
+            StatusCode::METHOD_NOT_ALLOWED,
+            invalid(format!(
+                "the method of the request is {method}; gRPC uses POST"
+            )),
+        ));
+    }
+    // The header filter leaves out the content type of gRPC.
+    if let Some(value) = request.headers().get(CONTENT_TYPE) {
+        let value = value.as_bytes().escape_ascii();
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            invalid(format!(
+                "the content type of the request is `{value}`; gRPC uses application/grpc"
+            )),
+        ));
+    }
+    Ok(())
+}
 
 /// Refuses requests whose headers declare a compression; this server supports none.
 pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
@@ -58,7 +84,7 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
 
 /// Returns the error of an invalid request. gRPC libraries answer with Internal; this server uses
 /// InvalidArgument, so that a client's mistake does not look like a defect of the server.
-fn invalid(message: impl Into<String>) -> Status {
+pub(crate) fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(message)
 }
 

@@ -64,6 +64,9 @@ impl Router {
         request: Request<RecvStream>,
         mut response: ResponseStream,
     ) {
+        if let Err((http, status)) = message::check_head(&request) {
+            return response.refuse(http, message::failure(&status));
+        }
         let path = request.uri().path();
         let full_name = path.strip_prefix('/').unwrap_or_default();
         let (name, rpc) = full_name.split_once('/').unwrap_or((full_name, ""));

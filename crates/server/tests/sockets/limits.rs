@@ -10,15 +10,15 @@ use api::smb::v1::smb_client::SmbClient;
 use prost::Message as _;
 use server::Limits;
 use tokio::io::AsyncWriteExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
 use super::contract::{finish_operations, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
-use super::frames::{Client, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
+use super::frames::{Client, DATA, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
 use super::good_input;
 use super::transport::path_exists;
-use super::unusual_calls::PING;
+use super::unusual_calls::{PING, WINDOW_UPDATE};
 
 const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
@@ -525,6 +525,60 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
         metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="running"} 0"#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_stays_unread_closes_its_connection_although_the_client_reads_others() {
+    let daemon = Daemon::on(&good_input::node());
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    client.set_window(0).await;
+    let request = PathExistsRequest {
+        path: r"C:\var\lib\kubelet".into(),
+    }
+    .encode_to_vec();
+    client.send(PATH_EXISTS, &request).await;
+    let (unread, mut read_others) = (Instant::now(), 0);
+    loop {
+        let stream = client.send(PATH_EXISTS, &request).await;
+        client
+            .write(WINDOW_UPDATE, 0, stream, &1000_u32.to_be_bytes())
+            .await;
+        client.read_to_end_of(stream).await;
+        read_others += 1;
+        sleep(Duration::from_secs(7)).await;
+        if daemon.server.connections().counts().busy == 0 {
+            break;
+        }
+        assert!(unread.elapsed() < Duration::from_secs(70), "it stays open");
+    }
+    assert!(read_others > 3 && unread.elapsed() > Duration::from_secs(30));
+    client.closed().await;
+    let line = r#"csi_proxy_connections_closed_total{reason="answer_not_taken"} 1"#;
+    metric(&daemon, line).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_closed_if_many_calls_were_open_at_once_on_it() {
+    let daemon = Daemon::on(&good_input::node());
+    for (calls, closed) in [(16, 0), (17, 1)] {
+        let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        let mut open = Vec::new();
+        for _ in 0..calls {
+            open.push(client.begin(PATH_EXISTS).await);
+        }
+        until(|| daemon.server.connections().counts().calls == calls).await;
+        for stream in &open {
+            client.write(DATA, 0x1, *stream, &[0; 5]).await;
+        }
+        until(|| daemon.server.connections().counts().calls == 0).await;
+        sleep(Duration::from_secs(65)).await;
+        let line = format!(r#"csi_proxy_connections_closed_total{{reason="idle_grown"}} {closed}"#);
+        metric(&daemon, &line).await;
+        if closed == 1 {
+            while client.read().await.kind != GOAWAY {}
+            client.closed().await;
+        }
+    }
 }
 
 /// Errors are responses without a message. HTTP/2 stops to read requests when it cannot write, and

@@ -15,6 +15,7 @@ use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion};
+use prost::Message as _;
 use server::{Endpoint, EndpointSpec, Limits, NotReady};
 use storage_ops::{Config, Node};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -322,6 +323,56 @@ async fn a_response_has_only_the_headers_that_grpc_defines() {
         names(status.metadata()),
         ["content-type", "csi-proxy-request-id"]
     );
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_the_rules_of_grpc_over_http2_is_refused() {
+    let daemon = Daemon::on(&good_input::node());
+    let stream = daemon.stream(FILESYSTEM).await;
+    let (mut client, connection) = h2::client::handshake(stream).await.expect("a handshake");
+    tokio::spawn(connection);
+    let message = PathExistsRequest {
+        path: r"C:\var\lib\kubelet".into(),
+    }
+    .encode_to_vec();
+    let body = [
+        &[0, 0, 0, 0, u8::try_from(message.len()).expect("short")][..],
+        &message,
+    ]
+    .concat();
+    for (method, name, value, http, grpc) in [
+        ("POST", "content-type", "application/grpc+proto", 200, None),
+        ("POST", "grpc-timeout", "1H", 200, None),
+        ("GET", "content-type", "application/grpc", 405, Some("3")),
+        ("post", "content-type", "application/grpc", 405, Some("3")),
+        ("POST", "content-type", "application/json", 415, Some("3")),
+        ("POST", "content-type", "", 415, Some("3")),
+        ("POST", "grpc-timeout", "5s", 200, Some("3")),
+        ("POST", "grpc-timeout", "-1S", 200, Some("3")),
+        ("POST", "grpc-timeout", "", 200, Some("3")),
+        ("POST", "grpc-timeout", "0S", 200, Some("4")),
+        ("POST", "grpc-timeout", "1n", 200, Some("4")),
+    ] {
+        for service in ["v1.Filesystem/PathExists", "grpc.health.v1.Health/Check"] {
+            let is_health = service.starts_with("grpc");
+            if is_health && (name == "grpc-timeout" || http == 200) {
+                continue;
+            }
+            let request = http::Request::builder()
+                .method(method)
+                .uri(format!("http://x/{service}"))
+                .header(name, value)
+                .body(())
+                .expect("a request");
+            let (response, mut sending) = client.send_request(request, false).expect("it is sent");
+            let _ = sending.send_data(body.clone().into(), true);
+            let response = response.await.expect("a response");
+            assert_eq!(response.status(), http, "{method} {name}: {value}");
+            let status = response.headers().get("grpc-status");
+            let status = status.map(|status| status.to_str().expect("a number"));
+            assert_eq!(status, grpc, "{method} {name}: {value}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::frames::{Client, DATA, GOAWAY, HEADERS, RST_STREAM, frame};
 
 pub(crate) const PING: u8 = 6;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 
 impl Client {
     /// Sends the headers of a call and the first `bytes` bytes of a message that declares `length`
