@@ -13,7 +13,7 @@ use os::{
 };
 use os_sim::Sim;
 use storage_ops::{
-    ErrorKind, FormatVolume, GetDiskNumberFromVolumeId, Node, VolumeId, WriteVolumeCache,
+    ErrorKind, Executor, FormatVolume, GetDiskNumberFromVolumeId, Node, VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -423,6 +423,48 @@ fn a_mount_that_came_to_be_elsewhere_is_undone() {
         |sim| layered(sim, ProviderMountsElsewhere),
         ErrorKind::FailedPrecondition,
     );
+}
+
+/// Mounts elsewhere at the first call and then reports an error that does not tell so; refuses all
+/// further calls, also those of the provider.
+#[derive(Default)]
+struct FailsAndMountsElsewhere(AtomicUsize);
+
+impl Layer for FailsAndMountsElsewhere {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        _directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+            node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume)?;
+        }
+        Err(OsError::GEN_FAILURE)
+    }
+
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        MountsElsewhere::default().wmi_call(wmi, call, deadline)
+    }
+}
+
+/// The executor restarts the operation on another thread after the first attempt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_mount_elsewhere_is_undone_also_if_the_operation_restarts() {
+    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
+    let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
+    let node = || layered(&sim, FailsAndMountsElsewhere::default());
+    refused(&node(), &mount(volume, MOUNT), ErrorKind::Internal);
+    assert_eq!(sim.snapshot(), before);
+    let executor = Arc::new(Executor::new(Arc::new(node())));
+    let error = executor.run(mount(volume, MOUNT)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+    assert_eq!(sim.snapshot(), before);
 }
 
 #[test]

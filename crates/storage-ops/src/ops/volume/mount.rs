@@ -160,6 +160,9 @@ impl MountVolume {
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
+        // Before the operation restarts on another thread: it then reads the list again, and a mount
+        // that the first attempt has made elsewhere would count as an earlier one.
+        self.undo_elsewhere(run.node(), before)?;
         run.require_pool(PoolKind::Wmi)?;
         run.windows().fallbacks.record(Fallback::Mount, code);
         let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
