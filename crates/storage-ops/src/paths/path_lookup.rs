@@ -4,11 +4,11 @@
 //! handle. An open opens a path below a directory. Both have the flag `OBJ_DONT_REPARSE`. A system
 //! that does not know the flag, such as Windows before 10 1507, may ignore it or refuse the call.
 //! Therefore Windows must prove for each call first that it honours the flag: when the daemon
-//! starts, it makes the call for paths through links that every installation of Windows has. The
-//! answer `REPARSE_POINT_ENCOUNTERED` is the proof: a system that ignores the flag does not return
-//! it. After every other answer, or if Windows follows one of the links, the daemon does not use
-//! the call, and opens all paths component by component. Wine accepts the flag, but has no such
-//! links and therefore proves nothing.
+//! starts, it makes the call for paths through two links, a junction and a symbolic link. The answer
+//! `REPARSE_POINT_ENCOUNTERED` for both is the proof: a system that ignores the flag does not return
+//! it, and a system may honour the flag for one kind of link only. After every other answer, such as
+//! that one of the links does not exist, the daemon does not use the call, and opens all paths
+//! component by component. Wine accepts the flag, but has no such links and therefore proves nothing.
 //!
 //! The query names the system volume by its device, as Windows names the root directory of that
 //! volume: a drive letter is a link of the object manager. The query needs no proof if there can be
@@ -36,16 +36,45 @@ use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::types::{HostPath, components};
 use crate::windows::{Fallback, Windows};
 
-/// Paths on the system drive through links that every installation of Windows has: a junction to
-/// `C:\Users`, whose name depends on the language of Windows, and a symbolic link to
-/// `C:\ProgramData`.
+/// Paths on the system drive through links that Windows makes: a junction to `C:\Users`, whose name
+/// depends on the language of Windows, and a symbolic link to `C:\ProgramData`.
 const THROUGH_LINKS: [&str; 2] = [
     r"Documents and Settings\All Users",
     r"Users\All Users\Microsoft",
 ];
 
-/// Stands for a call that succeeded where it had to fail.
-const SUCCESS: OsError = OsError(0);
+/// What a call has answered for the paths through links.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// It refused both because of the link.
+    Refuses,
+    /// It followed a link.
+    Follows,
+    /// It gave this other answer for one of them.
+    Unknown(OsError),
+}
+
+impl Proof {
+    fn of(look_up: impl Fn(&U16Str) -> OsResult<()>) -> Self {
+        let answers = THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err());
+        if answers.contains(&None) {
+            return Self::Follows;
+        }
+        let mut codes = answers.into_iter().flatten();
+        codes
+            .find(|code| *code != OsError::REPARSE_POINT_ENCOUNTERED)
+            .map_or(Self::Refuses, Self::Unknown)
+    }
+
+    /// Returns an error unless the call refuses links; 0 stands for a link that was followed.
+    fn result(self) -> OsResult<()> {
+        match self {
+            Self::Refuses => Ok(()),
+            Self::Follows => Err(OsError(0)),
+            Self::Unknown(code) => Err(code),
+        }
+    }
+}
 
 /// Looks up whole paths, if Windows has proved that it can do so without following links.
 pub(crate) struct PathLookup {
@@ -82,7 +111,8 @@ impl PathLookup {
             .map_err(|code| *code)
             .and_then(|root| self.find_name(windows, &**root));
         let open = root.and_then(|root| {
-            prove(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop)).map(|()| root)
+            let proof = Proof::of(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop));
+            proof.result().map(|()| root)
         });
         // A second test changes nothing.
         let _ = self.tested.set(Tested { open, query });
@@ -106,10 +136,11 @@ impl PathLookup {
             .flatten()
             .find(find)
             .ok_or(OsError::PATH_NOT_FOUND)?;
-        match prove(|path| windows.os().attributes(&name.join(path)).map(drop)) {
-            Err(code) if code == SUCCESS || !has_no_links(root) => Err(code),
-            _ => Ok(name),
+        let proof = Proof::of(|path| windows.os().attributes(&name.join(path)).map(drop));
+        if matches!(proof, Proof::Unknown(_)) && has_no_links(root) {
+            return Ok(name);
         }
+        proof.result().map(|()| name)
     }
 
     /// Returns the number of handles that stay open.
@@ -171,21 +202,6 @@ impl PathLookup {
         // Another volume may be dismounted at any time, or get another letter.
         let root = open_root(windows, &path.drive_root()).ok()?;
         self.open_below(windows, &*root, names)
-    }
-}
-
-/// Checks that `look_up` refuses paths through links. Returns its first answer that is no proof.
-fn prove(look_up: impl Fn(&U16Str) -> OsResult<()>) -> OsResult<()> {
-    let answers =
-        THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err().unwrap_or(SUCCESS));
-    // If one of the links was followed, the answer for the other one is no proof.
-    if answers.contains(&SUCCESS) {
-        return Err(SUCCESS);
-    }
-    if answers.contains(&OsError::REPARSE_POINT_ENCOUNTERED) {
-        Ok(())
-    } else {
-        Err(answers[0])
     }
 }
 
