@@ -15,7 +15,7 @@ use crate::paths::opening::{
 };
 use crate::paths::working_directories::EntryRef;
 use crate::paths::{refused_links, remove_tree};
-use crate::readings::links::{follow_to_target, open_itself, open_target};
+use crate::readings::links::{follow_to_end, follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
 use crate::scheduling::{
     LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
@@ -50,7 +50,7 @@ impl Operation for PathExists {
 }
 
 /// Creates a directory and its missing parents. Succeeds without a change if the directory, or a
-/// link to one, already exists.
+/// link to one, already exists; a link that leads to no directory is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mkdir {
     /// A path in a working directory.
@@ -77,10 +77,42 @@ impl Operation for Mkdir {
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         run.node().directories.check(&self.path, self.context)?;
         run.begin_mutation()?;
-        Ok(run
+        let existing = run
             .node()
             .directories
-            .create(run.os(), &self.path, self.context)?)
+            .create(run.os(), &self.path, self.context)?;
+        match existing {
+            // MountVolume replaces a mount point whose volume no longer exists.
+            Some(link) if link != Link::Other && link.volume().is_none() => {
+                self.check_target(run, &link)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Mkdir {
+    /// Fails unless `link`, which is at the path, leads to a directory.
+    fn check_target(&self, run: Run<'_>, link: &Link) -> RunResult<()> {
+        follow_to_end(run, link)?;
+        let followed = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+        match run.os().open(&self.path.to_nt(), &followed) {
+            // The volume of the target has not been formatted yet.
+            Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(()),
+            Err(code)
+                if !ErrorClass::ServerUnreachable.contains(code)
+                    && (code == OsError::DIRECTORY
+                        || ErrorClass::TargetMissing.contains(code)
+                        || ErrorClass::TargetInvalid.contains(code)) =>
+            {
+                let error = OperationError::of(code, "a link at that path leads to no directory");
+                failed(error.with_kind(ErrorKind::AlreadyExists))
+            }
+            Err(code) => failed(OperationError::of(
+                code,
+                "the target of the link at that path cannot be opened",
+            )),
+        }
     }
 }
 

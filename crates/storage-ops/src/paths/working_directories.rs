@@ -404,23 +404,23 @@ impl WorkingDirectories {
         Ok(parent.open_child(leaf, &OPEN_NOFOLLOW)?)
     }
 
-    /// Creates the directory `path` and its missing parents. If the last component is a directory,
-    /// or a link to one, it is left unchanged.
+    /// Creates the directory `path` and its missing parents. If the last component is a directory or
+    /// a link to one, it is left unchanged. Returns the link, which may lead nowhere.
     pub(crate) fn create(
         &self,
         os: &dyn Os,
         path: &HostPath,
         context: Option<PathContext>,
-    ) -> OperationResult<()> {
+    ) -> OperationResult<Option<Link>> {
         self.check(path, context)?;
         self.where_it_is(os, path, &|path| self.create_in(os, path))
     }
 
-    fn create_in(&self, os: &dyn Os, path: &HostPath) -> OperationResult<()> {
+    fn create_in(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<Link>> {
         let (directory, below) = self.locate(path)?;
         let mut parent = directory.open(os)?;
         let Some((above, leaf)) = split_last(below) else {
-            return Ok(());
+            return Ok(None);
         };
         for name in components(above) {
             parent = match open_subdirectory(&*parent, name, &OPEN_NOFOLLOW) {
@@ -429,16 +429,15 @@ impl WorkingDirectories {
             };
         }
         match parent.open_child(leaf, &OPEN_NOFOLLOW) {
-            Ok(existing)
-                if buffer::attributes(&*existing)?.attributes & FILE_ATTRIBUTE_DIRECTORY != 0 =>
-            {
-                Ok(())
-            }
-            Ok(_) => Err(OperationError::new(
-                ErrorKind::AlreadyExists,
-                "a file of that name already exists",
-            )),
-            Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(drop),
+            Ok(existing) => match buffer::attributes(&*existing)?.attributes {
+                found if found & FILE_ATTRIBUTE_DIRECTORY == 0 => Err(OperationError::new(
+                    ErrorKind::AlreadyExists,
+                    "a file of that name already exists",
+                )),
+                found if found & FILE_ATTRIBUTE_REPARSE_POINT == 0 => Ok(None),
+                _ => Ok(Link::of(&*existing)?),
+            },
+            Err(OsError::FILE_NOT_FOUND) => create_subdirectory(&*parent, leaf).map(|_| None),
             Err(code) => Err(code.into()),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::setup::{
-    KUBELET, contents, exists, is_link, layered, link, mkdir, mount, mounted_at, node_on, ntfs,
+    KUBELET, MOUNT, contents, exists, is_link, layered, link, mkdir, mount, mounted_at, node_on, ntfs,
     path, probed, refused, rmdir, unmount, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, When};
@@ -298,6 +298,32 @@ fn contract_12_mkdir_is_recursive_and_accepts_a_directory_or_a_link_to_one() {
     node.run(&mkdir(r"\plugins\l")).unwrap();
     refused(&node, &mkdir(r"\plugins\f"), ErrorKind::AlreadyExists);
     refused(&node, &mkdir(r"\plugins\f\x"), ErrorKind::NotFound);
+}
+
+#[test]
+fn contract_12_mkdir_of_a_link_that_leads_to_no_directory_is_an_error() {
+    let sim = os_sim::node()
+        .dir(r"C:\var\lib\kubelet\d")
+        .symlink(r"C:\var\lib\kubelet\dangling", r"C:\missing")
+        .junction(r"C:\var\lib\kubelet\junction", r"C:\missing")
+        .symlink(r"C:\var\lib\kubelet\chain", r"C:\var\lib\kubelet\dangling")
+        .symlink(r"C:\var\lib\kubelet\good", r"C:\var\lib\kubelet\link")
+        .symlink(r"C:\var\lib\kubelet\link", r"C:\var\lib\kubelet\d")
+        .build();
+    let (node, before) = (node_on(&sim), sim.snapshot());
+    for name in [r"\dangling", r"\junction", r"\chain", r"\dangling\"] {
+        let error = refused(&node, &mkdir(name), ErrorKind::AlreadyExists);
+        assert!(
+            error.to_string().contains("leads to no directory"),
+            "{error}"
+        );
+    }
+    node.run(&mkdir(r"\good")).unwrap();
+    assert_eq!(sim.snapshot(), before);
+    // MountVolume replaces a mount point whose volume is gone.
+    let sim = ntfs().mounted(MOUNT).build();
+    sim.unplug_disk(1);
+    node_on(&sim).run(&mkdir(MOUNT)).unwrap();
 }
 
 #[test]

@@ -30,10 +30,15 @@ impl Model {
         }
         let path = working(path)?;
         match self.look_up(&path) {
-            // A link is not followed.
-            Lookup::Entry(Entry::Directory(_) | Entry::Link(_) | Entry::Mount(_)) => {
-                Ok(Expected::nothing())
-            }
+            Lookup::Entry(Entry::Directory(_) | Entry::Mount(_)) => Ok(Expected::nothing()),
+            Lookup::Entry(Entry::Link(_)) => Ok(match self.resolve(&path, true) {
+                Resolved::At(root, names) => match self.entry(&root, &names) {
+                    Some(Entry::File) => Expected::fails(TAKEN),
+                    _ => Expected::nothing(),
+                },
+                Resolved::Missing => Expected::fails(TAKEN),
+                Resolved::Unreachable | Resolved::AccessDenied => Expected::Unspecified,
+            }),
             Lookup::Entry(Entry::File | Entry::FileLink(_)) => Ok(Expected::fails(TAKEN)),
             Lookup::BehindLink => Ok(Expected::fails(PRECONDITION)),
             Lookup::BehindFile => Ok(Expected::fails(BEHIND_FILE)),
