@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     /// Calls `body` with a run that has the lock of another object. Returns `None` if another
     /// operation has or waits for that lock.
     pub(crate) fn with_lock<T>(self, key: LockKey, body: impl FnOnce(Run<'_>) -> T) -> Option<T> {
-        let context = self.context.try_lock(key)?;
+        let context = self.context.try_lock(vec![key])?;
         Some(body(Run {
             context: &context,
             ..self

@@ -5,6 +5,8 @@
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
+use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::volume;
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -14,9 +16,12 @@ use crate::provider::msft_iscsi::{
     disks_of, find_portal, find_target, if_known, invoke, is_connected, same_session, sessions_of,
     target_path, targets_of,
 };
+use crate::provider::report;
 use crate::provider::wmi::query;
+use crate::readings::node_volumes;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
+use crate::windows::{Device, Fallback};
 
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {
@@ -337,7 +342,8 @@ fn end_of(connection: &Instance) -> String {
 }
 
 /// Logs out of a target. Succeeds without a change if the target is not connected through the
-/// portal.
+/// portal. Refused while a connection is up and a volume of the target is mounted in a working
+/// directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal through which it was connected.
@@ -395,6 +401,15 @@ impl Operation for DisconnectTarget {
             if !is_of_portal {
                 continue;
             }
+            // A session without a connection has no disks here, so it can be ended.
+            let disks = disks_of(run, &connections)?;
+            // No volume may be mounted between the check and the logout.
+            let keys = disks.iter().copied().map(LockKey::Disk).collect();
+            let Some(_locked) = run.try_lock(keys) else {
+                let reason = "another request changes a disk of the target";
+                return failed(OperationError::new(ErrorKind::Busy, reason));
+            };
+            refuse_mounted(run, &disks)?;
             end_persistence(run, session)?;
             log_out(run, &self.iqn, session)?;
         }
@@ -405,6 +420,52 @@ impl Operation for DisconnectTarget {
 /// The most registrations of one session that are taken back. Windows restores a session once for
 /// each.
 const MAX_REGISTRATIONS: usize = 8;
+
+/// Refuses to end a session while a volume on one of its disks is mounted in a working directory,
+/// where a pod may use it.
+fn refuse_mounted(run: Run<'_>, disks: &[DiskNumber]) -> OperationResult<()> {
+    if disks.is_empty() {
+        return Ok(());
+    }
+    let mounted = node_volumes::mounted_for_drivers(run.node())?;
+    let targets = mounted
+        .iter()
+        .map(|(volume, _)| (Device::Volume(*volume), *volume));
+    let answers = run.windows().query_each(targets, |os, volume, _| {
+        volume::extents(&*os.open(&volume.device(), &OPEN_FOR_QUERY)?)
+    });
+    for ((volume, path), (_, extents)) in mounted.iter().zip(answers) {
+        let extents = match extents.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
+            Ok(extents) => extents,
+            // A volume that does not answer may be that of another target, which must not keep
+            // this one.
+            Err(code) => {
+                let reported = report::extent(run.with_queries_only(), *volume);
+                let fallbacks = &run.windows().fallbacks;
+                fallbacks.record(Fallback::VolumeDisk, code);
+                let extent = reported.map_err(|failed| {
+                    let context = format!(
+                        "it is not known whether volume {volume}, which is mounted at {path}, is \
+                         on a disk of the target"
+                    );
+                    OperationError::of(code, context)
+                        .with_kind(ErrorKind::FailedPrecondition)
+                        .with_failed_fallback(&failed)
+                })?;
+                vec![extent]
+            }
+        };
+        let is_on_disk = extents
+            .iter()
+            .any(|extent| disks.contains(&DiskNumber(extent.disk_number)));
+        if is_on_disk {
+            return Err(OperationError::precondition(format!(
+                "volume {volume} of the target is mounted at {path}; unmount it first"
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// Makes Windows not restore a session after a restart.
 fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {

@@ -10,6 +10,7 @@ use crate::error_class::ErrorClass;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::on_node;
+use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::report;
 use crate::readings::volume::extents;
 use crate::scheduling::{RunResult, failed};
@@ -167,6 +168,50 @@ fn is_directory_missing(code: OsError) -> bool {
 /// Returns whether the code tells that a drive has no medium or no file system.
 fn is_empty_drive(code: OsError) -> bool {
     matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
+}
+
+/// Returns the volumes that are mounted in a working directory, each with the first such path.
+pub(crate) fn mounted_for_drivers(node: &Node) -> OperationResult<Vec<(VolumeId, HostPath)>> {
+    let os = node.windows.os();
+    let mut mounted = Vec::new();
+    let volumes = os.volumes()?;
+    for volume in volumes
+        .iter()
+        .filter_map(|name| VolumeId::from_windows(name))
+    {
+        // A single error may be transient.
+        let read = || os.volume_paths(&volume.to_windows());
+        let paths = match read().or_else(|_| read()) {
+            // The volume was removed meanwhile.
+            Err(code) if ErrorClass::DeviceRemoved.contains(code) => continue,
+            paths => paths?,
+        };
+        for path in paths
+            .iter()
+            .filter_map(|path| HostPath::parse(&path.to_string().ok()?).ok())
+        {
+            if is_in_working_directory(node, &path)? && !is_stale(node, &path, volume) {
+                mounted.push((volume, path));
+                break;
+            }
+        }
+    }
+    Ok(mounted)
+}
+
+/// Returns whether `path` is known not to be a mount point of `volume` any more. The mount manager
+/// also lists mount points that were removed without it.
+fn is_stale(node: &Node, path: &HostPath, volume: VolumeId) -> bool {
+    let look = || {
+        let os = node.windows.os();
+        let entry = node.directories.entry(os, path, None, &OPEN_NOFOLLOW)?;
+        Ok::<_, OperationError>(Link::of(&*entry.open()?)?)
+    };
+    // A single error may be transient.
+    match look().or_else(|_| look()) {
+        Ok(link) => link.and_then(|link| link.volume()) != Some(volume),
+        Err(error) => error.is_not_found(),
+    }
 }
 
 /// Returns whether `path`, as the mount manager names it, is in a working directory. The mount

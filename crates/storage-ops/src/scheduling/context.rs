@@ -78,10 +78,10 @@ impl OperationContext {
         Err(Stop::Rerun(Rerun::WithOtherLocks))
     }
 
-    /// Returns a context for calls on another object, unless another request has or waits for its
-    /// lock.
-    pub(crate) fn try_lock(&self, key: LockKey) -> Option<Self> {
-        let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(vec![key])?);
+    /// Returns a context for calls on other objects, unless another request has or waits for one of
+    /// their locks.
+    pub(crate) fn try_lock(&self, keys: Vec<LockKey>) -> Option<Self> {
+        let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(keys)?);
         Some(Self {
             guard: Some(guard),
             commit: self.commit.clone(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::setup::{
-    KUBELET, MOUNT, contents, exists, is_link, layered, link, mkdir, mount, mounted_at, node_on, ntfs,
-    path, probed, refused, rmdir, unmount, volume_on,
+    KUBELET, MOUNT, contents, exists, is_link, layered, link, mkdir, mount, mounted_at, node_on,
+    ntfs, path, probed, refused, rmdir, unmount, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsResult};

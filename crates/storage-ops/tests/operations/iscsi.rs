@@ -20,10 +20,10 @@ use storage_ops::{
 };
 
 const PLAIN: &str = "iqn.2024-01.test:plain";
-const CHAP: &str = "iqn.2024-01.test:chap";
+pub(crate) const CHAP: &str = "iqn.2024-01.test:chap";
 const MUTUAL: &str = "iqn.2024-01.test:mutual";
 
-fn sim() -> Sim {
+pub(crate) fn sim() -> Sim {
     os_sim::node()
         .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
         .running()
@@ -57,7 +57,7 @@ fn plain() -> Iqn {
     Iqn::parse(PLAIN).unwrap()
 }
 
-fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
+pub(crate) fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
     let username = if secret.is_empty() { "" } else { "user" };
     let (iqn, secret) = (Iqn::parse(iqn).unwrap(), Secret::new(secret.into()));
     ConnectTarget {
@@ -270,7 +270,7 @@ fn a_portal_that_does_not_answer_is_not_left_behind() {
 }
 
 /// Returns a node that is connected to [`PLAIN`], with this probe.
-fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, DisconnectTarget) {
+pub(crate) fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, DisconnectTarget) {
     discovered(sim)
         .run(&connect(PLAIN, Authentication::None, ""))
         .unwrap();
@@ -284,7 +284,7 @@ fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, DisconnectTarget)
 }
 
 const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
-const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
+pub(crate) const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 
 #[test]
 fn a_session_that_is_busy_for_a_while_ends() {
@@ -435,9 +435,9 @@ impl Layer for NoSessions {
 }
 
 /// Lists no connection, as while the target of a session does not answer.
-struct NoConnections {
+pub(crate) struct NoConnections {
     /// The property IsConnected of all targets.
-    is_connected: bool,
+    pub(crate) is_connected: bool,
 }
 
 impl Layer for NoConnections {

@@ -16,6 +16,7 @@ mod format_settings;
 mod growth;
 mod hung_devices;
 mod iscsi;
+mod iscsi_in_use;
 mod links;
 mod mounts;
 mod nested_directories;

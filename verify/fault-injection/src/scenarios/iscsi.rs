@@ -4,8 +4,8 @@
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    GetTargetDisks, Iqn, ListTargetPortals, Node, RemoveTargetPortal, Secret, SetMutualChapSecret,
-    TargetPortal,
+    DiskNumber, GetTargetDisks, Iqn, ListTargetPortals, Node, PartitionDisk, RemoveTargetPortal,
+    Secret, SetMutualChapSecret, TargetPortal,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, state};
@@ -95,6 +95,20 @@ const STATES: &[State] = &[
     state("connected", || after(&[add, discover, connect])),
     state("both targets connected", || {
         after(&[add, discover, connect, connect_by_chap])
+    }),
+    state("a volume of the target mounted", || {
+        let sim = after(&[add, discover, connect, || {
+            boxed(PartitionDisk {
+                disk: DiskNumber(1),
+            })
+        }]);
+        let volume = sim.volume_on(1).expect("a volume").id;
+        let directory = r"C:\var\lib\kubelet\plugins\v";
+        sim.external().mkdir_all(directory).expect("a directory");
+        sim.external()
+            .set_mount_point(directory, volume)
+            .expect("a mount point");
+        sim
     }),
     state(
         "a target of the same name connected at another portal",
