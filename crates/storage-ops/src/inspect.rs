@@ -184,6 +184,12 @@ impl VolumeReadings {
     }
 }
 
+/// Returns whether the code tells that a server cannot be reached. With every other code, such as
+/// `ERROR_BAD_NET_NAME`, another share of the server may be readable.
+pub fn is_server_unreachable(code: OsError) -> bool {
+    ErrorClass::ServerUnreachable.contains(code)
+}
+
 /// The readings of a node.
 pub struct Inspector {
     windows: Arc<Windows>,

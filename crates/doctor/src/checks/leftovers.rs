@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use os::{Namespace, OsError};
-use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits};
+use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits, is_server_unreachable};
 use storage_ops::{Config, HostPath, UncPath};
 
 use crate::checks::{counted, listed, quoted};
@@ -93,7 +93,7 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         match outcome {
             Ok(()) => readable += 1,
             Err(code) => {
-                if code != OsError::ACCESS_DENIED {
+                if is_server_unreachable(code) {
                     silent.insert(server, code);
                 }
                 report.warning(
@@ -334,7 +334,8 @@ fn check_sessions(examination: &mut Examination<'_>) {
     let sessions = match query(
         examination.os,
         &examination.settings.node,
-        Namespace::Storage,
+        // The initiator may wait for a target, so its queries have connections of their own.
+        Namespace::Iscsi,
         "SELECT * FROM MSFT_iSCSISession",
     ) {
         Ok(sessions) => sessions,

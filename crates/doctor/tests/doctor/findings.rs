@@ -4,7 +4,8 @@ use doctor::fixed_system::{file_access, pipe_access};
 use doctor::{Finding, State};
 use faults::Layer;
 use os::{
-    Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, U16Str, U16String, Value, Wmi,
+    Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsError, OsResult, Time, U16Str,
+    U16String, Value, Wmi,
 };
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber,
@@ -663,6 +664,41 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
             .to_string()
             .contains("-show-names shows the real names")
     );
+}
+
+/// Answers every open on the share `share` with a code.
+struct ShareAnswers(OsError);
+
+impl Layer for ShareAnswers {
+    fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
+        if path.to_string().contains(r"\server\share") {
+            return Err(self.0);
+        }
+        node.open(path, how)
+    }
+}
+
+#[test]
+fn a_share_that_was_deleted_does_not_make_the_other_shares_of_its_server_unreadable() {
+    let patient = Patient::healthy();
+    patient.map(r"\\server\share");
+    patient.map(r"\\server\other");
+    for (code, reported) in [
+        (OsError::BAD_NET_NAME, 1),
+        (OsError::LOGON_FAILURE, 1),
+        (OsError(4711), 1),
+        // These codes are those of the server, so the other share is not asked.
+        (OsError::BAD_NETPATH, 2),
+        (OsError(64), 2),
+        (OsError::SEM_TIMEOUT, 2),
+        (OsError(1231), 2),
+    ] {
+        let findings = patient.examine_through(ShareAnswers(code)).findings;
+        let warnings = findings
+            .iter()
+            .filter(|finding| finding.check == "SMB mappings" && finding.state == State::Warning);
+        assert_eq!(warnings.count(), reported, "{code}");
+    }
 }
 
 #[test]
