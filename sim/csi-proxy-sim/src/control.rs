@@ -7,7 +7,7 @@ mod simulation;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::control_api::{ContainerFilesServer, DESCRIPTORS, SimulationServer};
@@ -81,7 +81,7 @@ impl Control {
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+        os::lock(&self.faults)
     }
 
     /// Returns the faults of RPCs, or those of primitives.

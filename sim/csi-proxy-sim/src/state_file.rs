@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use os_sim::Sim;
 use tempfile::NamedTempFile;
@@ -66,7 +66,7 @@ impl StateFile {
     /// new one, complete.
     pub fn save(&self, sim: &Sim) -> Result<(), String> {
         let text = sim.node_file() + END;
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = os::lock(&self.written);
         if *written != text {
             self.write(&text).map_err(|error| {
                 format!("cannot write the state to {}: {error}", self.path.display())

@@ -1,7 +1,7 @@
 //! A probe that makes chosen calls fail, delays them or kills the process.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::probe::{Call, FaultAction, Outcome, Probe};
 
@@ -100,7 +100,7 @@ impl Fault {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        os::lock(&self.state)
     }
 }
 

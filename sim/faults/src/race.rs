@@ -1,7 +1,7 @@
 //! A probe that lets another actor change the node between two calls of a process.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::fault::{Fault, When};
 use crate::probe::{Call, FaultAction, Probe};
@@ -50,11 +50,7 @@ impl Probe for Race {
             self.chosen.hit(call);
             // Release the lock before the step runs: the step may make calls through the same
             // probe.
-            let step = self
-                .step
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let step = os::lock(&self.step).take();
             if let Some(step) = step {
                 step();
             }

@@ -96,7 +96,7 @@ impl SharedState {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        let mut guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = os::lock(&self.inner);
         guard.catch_up();
         guard
     }

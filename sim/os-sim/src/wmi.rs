@@ -9,7 +9,7 @@ pub(crate) mod storage_jobs;
 pub(crate) mod wql;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use os::{
@@ -302,7 +302,7 @@ impl PendingCall for RunningJob {
     fn when_ended(self: Box<Self>, then: Box<dyn FnOnce() + Send>) {
         let then = Mutex::new(Some(then));
         let callback: Callback = Arc::new(move || {
-            let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let then = os::lock(&then).take();
             if let Some(then) = then {
                 then();
             }

@@ -1,7 +1,7 @@
 //! A node whose objects notice when a promise of the executor is broken.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use os::{Clock, Time};
@@ -102,7 +102,7 @@ impl Node {
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<u32, Object>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        os::lock(&self.objects)
     }
 }
 

@@ -2,7 +2,7 @@
 //! without faults.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, Race, Record, Trace, When};
@@ -240,10 +240,7 @@ impl Case<'_> {
             drop(node);
             node = started(self.sim.process(), config());
         }
-        let missing = removed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let missing = os::lock(&removed).take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);
         let mut violations =
             self.baseline
@@ -365,7 +362,7 @@ impl Case<'_> {
                 );
                 let remove = move || {
                     let detached = disk.and_then(|disk| sim.unplug_disk(disk));
-                    *removed.lock().unwrap_or_else(PoisonError::into_inner) = detached;
+                    *os::lock(&removed) = detached;
                 };
                 Arc::new(Race::before(nth_call, remove))
             }

@@ -108,7 +108,7 @@ impl Interleaver {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        os::lock(&self.0.0)
     }
 
     fn wait_for_turn(&self, state: MutexGuard<'_, State>, me: usize) {

@@ -5,7 +5,7 @@
 //! prevent all of them, so a call counts when it begins, regardless of its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use faults::{Call, FaultAction, Outcome, Probe};
 use os_sim::Sim;
@@ -33,7 +33,7 @@ impl JobConflicts {
 
     /// Returns and clears the conflicts recorded so far, one sentence each.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *os::lock(&self.recorded))
     }
 }
 
@@ -44,10 +44,7 @@ impl Probe for JobConflicts {
                 "began {} while Windows was still running a job on the object",
                 call.primitive
             );
-            self.recorded
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(conflict);
+            os::lock(&self.recorded).push(conflict);
         }
         FaultAction::Go
     }

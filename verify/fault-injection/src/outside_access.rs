@@ -3,7 +3,7 @@
 //! An object is identified by the name of its volume and its path on that volume. The path by which
 //! it was opened does not identify it: a volume can have many paths, and a link can lead anywhere.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use faults::Layer;
 use os::abi::ControlCode;
@@ -54,7 +54,7 @@ impl OutsideAccess {
 
     /// Takes the records so far.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *os::lock(&self.recorded))
     }
 
     /// Records that `what` was done to the object of `handle`, if the object is outside.
@@ -113,10 +113,7 @@ impl OutsideAccess {
     }
 
     fn push(&self, line: String) {
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(line);
+        os::lock(&self.recorded).push(line);
     }
 }
 

@@ -5,7 +5,7 @@
 //! that the seed decides; calls fail, take long, or end the process. At the end all faults stop,
 //! and every disk must be usable.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use faults::{Call, FaultAction, Probe, Probed};
@@ -158,12 +158,7 @@ struct ChaosProbe {
 
 impl ChaosProbe {
     fn attach(&self) {
-        if let Some(disk) = self
-            .detached
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        if let Some(disk) = os::lock(&self.detached).take() {
             self.sim.plug_disk(disk, true);
         }
     }
@@ -171,7 +166,7 @@ impl ChaosProbe {
 
 impl Probe for ChaosProbe {
     fn before(&self, call: &Call) -> FaultAction {
-        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rng = os::lock(&self.rng);
         if rng.once_in(40) {
             let attack = rng.one_of(&Attack::all(COMPONENTS));
             attack.act(&self.sim);
@@ -179,7 +174,7 @@ impl Probe for ChaosProbe {
         if rng.once_in(150) {
             self.attach();
             // The highest number, so that no other disk gets it in the meantime.
-            *self.detached.lock().unwrap_or_else(PoisonError::into_inner) = self.sim.unplug_disk(4);
+            *os::lock(&self.detached) = self.sim.unplug_disk(4);
         } else if rng.once_in(50) {
             self.attach();
         }

@@ -87,10 +87,7 @@ pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) 
     let work = || {
         while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             let found = run(one);
-            findings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .add(found);
+            os::lock(&findings).add(found);
         }
     };
     thread::scope(|scope| {

@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -105,7 +105,7 @@ impl RateLimit {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No code panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        os::lock(&self.state)
     }
 }
 

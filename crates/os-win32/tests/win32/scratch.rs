@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use csi_proxy_os_win32::Windows;
 use os::{Access, Handle, NtPath, Open, Options, Os as _, U16String};
@@ -65,5 +65,5 @@ pub(crate) fn directory() -> Open {
 /// or deleted; and Wine's service control manager confuses the handles of concurrent calls.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    os::lock(&TURN)
 }

@@ -24,7 +24,7 @@ struct Watchdog {
 
 impl Watchdog {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.state)
     }
 
     /// Ends a step. Returns whether the caller still waits.
@@ -73,7 +73,7 @@ pub(super) fn run(patience: Duration, work: WatchedWork) -> bool {
     let watched = Arc::clone(&watchdog);
     let work = Arc::new(Mutex::new(Some(work)));
     let job = move || {
-        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = crate::lock(&work).take();
         let Some(work) = work else { return };
         watched.end(panic::catch_unwind(AssertUnwindSafe(|| {
             work(&|| watched.step());

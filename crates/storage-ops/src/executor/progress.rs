@@ -6,9 +6,12 @@
 //! [`Executor::activity`]: crate::Executor::activity
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+// Not those of `crate::sync`: an access to the records is no step of the schedules of
+// `verify/executor-model`.
+use std::sync::Mutex;
 use std::time::Duration;
 
+use os::lock;
 use tracing::{Span, field};
 
 use crate::executor::operation::Operation;
@@ -247,12 +250,6 @@ impl Requests {
     pub(crate) fn shared(&self) -> u64 {
         lock(&self.0).shared
     }
-}
-
-/// Locks a `Mutex` of the standard library: an access to the records is no step of the schedules of
-/// `verify/executor-model`.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A caller that waits for the result of a request. Dropping it notes that the caller no longer

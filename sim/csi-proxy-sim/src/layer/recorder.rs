@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use prost_reflect::SerializeOptions;
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ impl Recorder {
 
     /// Records a call, its request without secrets, and the answer.
     pub(super) fn record(&self, rpc: &KnownRpc, request: Value, answer: &Answer) {
-        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recording = os::lock(&self.0);
         let Some(step) = recording.step(rpc, request, answer) else {
             return;
         };

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use os::{Os, OsError, OsResult};
+use os::{Os, OsError, OsResult, lock};
 
 use super::{Call, FaultAction, Outcome, PRIMITIVES, Probe};
 
@@ -216,10 +216,4 @@ impl PrimitiveResult for os::CallStatus {
             ..os::Returned::default()
         }))
     }
-}
-
-/// Locks a table, even after a panic: each change is a single insertion or removal, so the table is
-/// consistent.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,10 +7,11 @@
 )]
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread;
 use std::time::Duration;
 
+use os::lock;
 use windows::Win32::Foundation::E_NOTIMPL;
 use windows::Win32::System::Com::{
     CLSCTX_INPROC_SERVER, CoIncrementMTAUsage, CoRegisterClassObject, CoRevokeClassObject,
@@ -58,10 +59,6 @@ pub(super) struct State {
 
 type SharedState = Arc<Mutex<State>>;
 
-fn lock(shared: &SharedState) -> MutexGuard<'_, State> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The registration of the fake in place of WMI, until dropped. Only one exists at a time, because
 /// it applies to the whole process.
 pub(super) struct FakeWmi {
@@ -75,7 +72,7 @@ impl FakeWmi {
     pub(super) fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         static APARTMENT: Once = Once::new();
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = lock(&TURN);
         // The apartment stays. Under Wine, one that ends revokes the classes of its successor,
         // which has the same id.
         APARTMENT.call_once(|| {
