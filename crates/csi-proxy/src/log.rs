@@ -135,11 +135,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> FormatEvent<S, Self> for Lines {
     }
 }
 
-/// Rounds a duration in seconds to microseconds: more digits would say nothing.
-fn rounded(seconds: f64) -> f64 {
-    (seconds * 1e6).round() / 1e6
-}
-
 /// Logs each minute how many lines were dropped, if any. Never returns.
 pub(crate) async fn report_dropped() {
     RATE.report().await;

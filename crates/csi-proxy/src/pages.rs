@@ -180,7 +180,7 @@ impl Pages {
             endpoints: &self.endpoints,
             process_id: std::process::id(),
             started: &self.started_text,
-            up_seconds: server::status::seconds(self.started.elapsed().unwrap_or(Duration::ZERO)),
+            up_seconds: server::seconds(self.started.elapsed().unwrap_or(Duration::ZERO)),
             served: &self.served,
             status: self.metrics.status(),
         }

@@ -27,6 +27,7 @@
 //! These are the layers, from the lowest to the highest. A module uses only modules of its own
 //! layer and of lower layers.
 //!
+//! - `seconds`: times as numbers;
 //! - `drain`: the phases of a shutdown, and whether the server is ready;
 //! - `admission`: limits on connections, calls, request bodies and unread responses;
 //! - `server_state`: the state that all connections and calls share, and the last failures;
@@ -41,6 +42,7 @@ mod drain;
 mod listen;
 mod metrics;
 mod rpc;
+mod seconds;
 mod server;
 mod server_state;
 pub mod status;
@@ -54,5 +56,6 @@ pub use listen::endpoint::{CannotServe, Endpoint};
 pub use metrics::registry::Metrics;
 pub use rpc::boxed_service::BoxedService;
 pub use rpc::endpoint_spec::EndpointSpec;
+pub use seconds::{rounded_seconds, seconds};
 pub use server::Server;
 pub use status::Status;

@@ -33,6 +33,7 @@ use crate::admission::connections::calls::WaitingCall;
 use crate::drain::readiness::NotReady;
 use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::RpcMetrics;
+use crate::seconds::seconds;
 pub use crate::server_state::failures::Failure;
 
 /// The status of a server at one moment.
@@ -132,11 +133,6 @@ pub struct RpcSummary {
     /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics;
     /// `null` if none is that large.
     pub p99_seconds: Option<f64>,
-}
-
-/// Returns a time in seconds with six digits after the point at most: more would say nothing.
-pub fn seconds(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e6
 }
 
 impl Metrics {

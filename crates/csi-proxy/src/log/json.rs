@@ -15,7 +15,6 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 
 use super::line::MAX_BYTES;
-use super::rounded;
 
 /// The bytes of a line that texts leave to the names of fields and to numbers.
 const RESERVE: usize = 512;
@@ -113,7 +112,7 @@ impl Object {
 impl Visit for Object {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() {
-            self.add_number(field.name(), rounded(value));
+            self.add_number(field.name(), server::rounded_seconds(value));
         } else {
             self.add_text(field.name(), value);
         }

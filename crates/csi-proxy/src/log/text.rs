@@ -15,7 +15,6 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 
 use super::line::{MAX_BYTES, is_plain, shortened};
-use super::rounded;
 use crate::platform;
 
 /// The name of the field that has the text of an event.
@@ -94,7 +93,7 @@ impl Visit for Line<'_> {
 
     /// Writes the number without an exponent, which the debug form of a small one has.
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.add(field, format_args!("{}", rounded(value)));
+        self.add(field, format_args!("{}", server::rounded_seconds(value)));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {

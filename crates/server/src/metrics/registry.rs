@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::metrics::rpc::{self, RpcMetrics};
 use crate::metrics::text_format::{write_head, write_labelled, write_single};
+use crate::seconds::seconds;
 use crate::server_state::ServerState;
-use crate::status::seconds;
 
 /// The metrics of a server.
 #[derive(Debug)]

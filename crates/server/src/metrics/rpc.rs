@@ -14,7 +14,7 @@ use api::Rpc;
 use tonic::Code;
 
 use crate::metrics::text_format::write_head;
-use crate::status::seconds;
+use crate::seconds::seconds;
 
 /// The upper bounds of the histogram buckets, in microseconds and as text in seconds.
 pub(super) const BUCKETS: [(u64, &str); 10] = [

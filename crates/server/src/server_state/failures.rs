@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::status::seconds;
+use crate::seconds::seconds;
 
 /// Maximum failures. At the limit a new failure replaces the oldest.
 const MAX_FAILURES: usize = 32;
