@@ -255,10 +255,11 @@ mod tests {
 
     #[test]
     fn the_readme_lists_every_flag_as_the_tables_have_it() {
-        let tables = markdown::tables(&CSI_PROXY_SIM);
-        assert!(
-            include_str!("../README.md").contains(&tables),
-            "the README should contain:\n{tables}"
-        );
+        const README: &str = include_str!("../README.md");
+        let renewed = markdown::with_tables(README, &CSI_PROXY_SIM);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write("README.md", &renewed).expect("the README can be written");
+        }
+        assert!(README == renewed, "BLESS=1 renews the README");
     }
 }

@@ -4,14 +4,25 @@ use super::table::WITHOUT_EFFECT;
 use super::{Flag, FlagKind, Section, TABLE};
 use crate::program::Program;
 
-/// Returns the tables that the README of `program` must contain.
-pub fn tables<T>(program: &Program<T>) -> String {
-    program
+/// Returns `readme` with the tables of the flags of `program` in place of those that it has: from
+/// the first one to the line of the flags without effect.
+///
+/// # Panics
+///
+/// If `readme` has no such tables.
+pub fn with_tables<T>(readme: &str, program: &Program<T>) -> String {
+    let tables: String = program
         .own_flags
         .iter()
         .map(section)
         .chain(TABLE.iter().map(section))
-        .collect()
+        .collect();
+    let (before, _) = readme.split_once(" | default | |\n").expect("a table");
+    let begin = before.rfind('\n').expect("a line above");
+    let last_line = format!("\n{WITHOUT_EFFECT}: ");
+    let (_, after) = readme.split_once(&last_line).expect("the last line");
+    let (_, rest) = after.split_once('\n').expect("its end");
+    format!("{}{tables}{rest}", &readme[..begin])
 }
 
 fn section<T>(Section { title, flags }: &Section<T>) -> String {
@@ -47,15 +58,18 @@ fn row<T>(flag: &Flag<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tables;
+    use std::{env, fs};
+
+    use super::with_tables;
     use crate::program::CSI_PROXY;
 
     #[test]
     fn the_readme_lists_every_flag_as_the_table_has_it() {
-        let tables = tables(&CSI_PROXY);
-        assert!(
-            include_str!("../../README.md").contains(&tables),
-            "the README should contain:\n{tables}"
-        );
+        const README: &str = include_str!("../../README.md");
+        let renewed = with_tables(README, &CSI_PROXY);
+        if env::var_os("BLESS").is_some() {
+            fs::write("README.md", &renewed).expect("the README can be written");
+        }
+        assert!(README == renewed, "BLESS=1 renews the README");
     }
 }
