@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
-use os::{Handle, NtPath, Open, Os, OsError, OsResult, U16String, Uuid};
+use os::{
+    Handle, Instance, Namespace, NtPath, Open, Os, OsError, OsResult, Time, U16String, Uuid, Value,
+    Wmi,
+};
 use os_sim::Sim;
 use storage_ops::{
     Config, DiskNumber, ErrorKind, FormatVolume, MountVolume, Node, RmdirContents, VolumeId,
@@ -93,9 +96,10 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
 }
 
 /// Reports each disk with partitions as one with an MBR, whose first data partition is active if
-/// `is_active`.
+/// `is_active`. Only the storage provider reports the partitions if `is_read` is false.
 struct Mbr {
     is_active: bool,
+    is_read: bool,
 }
 
 impl Layer for Mbr {
@@ -106,8 +110,12 @@ impl Layer for Mbr {
         input: &[u8],
         output: &mut [u8],
     ) -> OsResult<usize> {
+        let is_layout = code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX;
+        if is_layout && !self.is_read {
+            return Err(OsError::GEN_FAILURE);
+        }
         let length = handle.control(code, input, output)?;
-        if code == ControlCode::DISK_GET_DRIVE_LAYOUT_EX && length > size_of::<DriveLayout>() {
+        if is_layout && length > size_of::<DriveLayout>() {
             output[..4].copy_from_slice(&PartitionStyle::MBR.0.to_le_bytes());
             let mut may_be_active = self.is_active;
             for entry in output[size_of::<DriveLayout>()..length]
@@ -123,6 +131,31 @@ impl Layer for Mbr {
             }
         }
         Ok(length)
+    }
+
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
+        let mut found = wmi.query(namespace, wql, deadline)?;
+        let mut may_be_active = self.is_active;
+        for instance in &mut found {
+            let properties = &mut instance.properties;
+            if properties.contains_key("PartitionStyle") {
+                properties.insert("PartitionStyle".into(), Value::U32(1));
+            }
+            if properties.contains_key("IsActive") {
+                let is_data = properties.insert("GptType".into(), Value::Null)
+                    == Some(Value::Text(format!("{{{BASIC_DATA}}}")));
+                properties.insert("MbrType".into(), Value::U32(if is_data { 7 } else { 1 }));
+                properties.insert("IsActive".into(), Value::Bool(is_data && may_be_active));
+                may_be_active &= !is_data;
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -161,12 +194,11 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     // A volume of the node is on the same disk.
     let own = Config::default()
         .with(|c| c.node_paths = vec![path(r"C:\var\lib\kubelet\plugins\t\working")]);
-    let on = |is_active, config| {
-        Node::new(
-            Arc::new(Layered::around(sim.process(), Mbr { is_active })),
-            config,
-        )
+    let by = |is_read, is_active, config| {
+        let mbr = Mbr { is_active, is_read };
+        Node::new(Arc::new(Layered::around(sim.process(), mbr)), config)
     };
+    let on = |is_active, config| by(true, is_active, config);
     let before = sim.snapshot();
     let target = path(r"\plugins\m");
     sim.external()
@@ -179,16 +211,23 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
         },
         contents(SYSTEM_RESERVED),
     );
-    refused(&on(true, own.clone()), &mount, ErrorKind::PermissionDenied);
+    for is_read in [true, false] {
+        let node = by(is_read, true, own.clone());
+        refused(&node, &mount, ErrorKind::PermissionDenied);
+    }
     refused(&on(true, own.clone()), &empty, ErrorKind::PermissionDenied);
     sim.external()
         .remove_all(r"C:\var\lib\kubelet\plugins\m")
         .unwrap();
     assert_eq!(sim.snapshot(), before);
     // A partition that is not active, and the active one of a disk of a driver.
-    on(false, own).run(&empty).unwrap();
+    on(false, own.clone()).run(&empty).unwrap();
     assert!(sim.external().read_dir(SYSTEM_RESERVED).unwrap().is_empty());
     on(true, Config::default()).run(&empty).unwrap();
+    sim.external()
+        .mkdir(r"C:\var\lib\kubelet\plugins\m")
+        .unwrap();
+    by(false, false, own).run(&mount).unwrap();
 }
 
 /// The way to kubelet's directory leads over the volume of disk 1, from which a link leads to that

@@ -165,6 +165,7 @@ pub(crate) fn partition_instance(state: &State, disk: &Disk, part: &Partition) -
             ("IsOffline", Value::Bool(is_offline)),
             ("IsReadOnly", Value::Bool(disk.is_read_only())),
             ("IsBoot", Value::Bool(disk.system)),
+            ("IsActive", Value::Bool(false)),
         ],
     )
 }

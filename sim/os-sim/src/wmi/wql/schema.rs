@@ -96,7 +96,7 @@ const CLASSES: &[Class] = &[
                 Number,
                 "DiskNumber MbrType Offset OperationalStatus PartitionNumber Size",
             ),
-            (Bool, "IsBoot IsOffline IsReadOnly"),
+            (Bool, "IsActive IsBoot IsOffline IsReadOnly"),
             (Other, "AccessPaths"),
         ],
     ),
