@@ -218,11 +218,13 @@ impl<L: Layer> Os for Layered<L> {
     }
 
     fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        self.node.set_volatile_text(key, value, text)
+        self.layer
+            .around(|| self.node.set_volatile_text(key, value, text))
     }
 
     fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.node.delete_registry_value(key, value)
+        self.layer
+            .around(|| self.node.delete_registry_value(key, value))
     }
 
     fn wmi(&self) -> &dyn Wmi {
