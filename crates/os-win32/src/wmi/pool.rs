@@ -12,11 +12,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use os::{CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, Time, Value};
+use os::{
+    CallStatus, Clock, Instance, OsError, OsResult, PendingCall, Returned, Time, Value, lock,
+};
 
 use crate::clock::Monotonic;
 
@@ -24,6 +26,10 @@ use crate::clock::Monotonic;
 /// `storage-ops`, so that a slow server or disk delays only its own requests. A connection is made
 /// only when all connections are busy, so most nodes have one or two.
 const MAX_CONNECTIONS: usize = 16;
+
+/// After this time in which at least one connection was always idle, one connection is closed. The
+/// last one stays.
+const CLOSE_IDLE_AFTER: Duration = Duration::from_mins(1);
 
 /// The maximum number of further connections, which replace connections whose callers have stopped
 /// waiting.
@@ -83,6 +89,9 @@ struct Queue<C: Connect> {
     running: BTreeMap<u64, Running>,
     threads: usize,
     idle: usize,
+    /// When no thread was idle for the last time, or a thread ended because it was not needed.
+    all_needed_at: Time,
+    close_idle_after: Duration,
     closed: bool,
 }
 
@@ -147,7 +156,20 @@ impl<C: Connect> Queue<C> {
             then: None,
         };
         self.running.insert(request.id, running);
+        if self.idle == 0 {
+            self.all_needed_at = now;
+        }
         Some(request)
+    }
+
+    /// Returns whether the thread that asks may end, because it has not been needed for some time.
+    fn release_idle(&mut self, now: Time) -> bool {
+        let is_needed = self.threads == 1 || now < self.all_needed_at + self.close_idle_after;
+        if !is_needed {
+            self.threads -= 1;
+            self.all_needed_at = now;
+        }
+        !is_needed
     }
 }
 
@@ -160,6 +182,8 @@ impl<C: Connect> Pool<C> {
             running,
             threads: 0,
             idle: 0,
+            all_needed_at: clock.now(),
+            close_idle_after: CLOSE_IDLE_AFTER,
             closed: false,
         };
         let shared = Shared {
@@ -298,20 +322,23 @@ impl<C: Connect> Drop for Pool<C> {
 }
 
 impl<C: Connect> Shared<C> {
-    /// Runs requests until the pool is dropped or has too many threads.
+    /// Runs requests until the pool is dropped, has too many threads, or does not need this one.
     fn run_worker(&self) {
         let mut session = None;
         let mut queue = lock(&self.queue);
         loop {
-            let Some(request) = queue.take(self.clock.now()) else {
-                if queue.closed {
+            let now = self.clock.now();
+            let Some(request) = queue.take(now) else {
+                if queue.closed || queue.release_idle(now) {
                     return;
                 }
                 queue.idle += 1;
+                let longest = queue.close_idle_after;
                 queue = self
                     .changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
+                    .wait_timeout(queue, longest)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 queue.idle -= 1;
                 continue;
             };
@@ -423,11 +450,6 @@ impl<C: Connect> PendingCall for RunningMethod<C> {
         drop(queue);
         then();
     }
-}
-
-/// Locks the mutex, even if a thread has panicked: no critical section leaves inconsistent data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -250,6 +250,24 @@ fn a_connection_whose_call_never_returns_is_replaced() {
 }
 
 #[test]
+fn connections_that_are_no_longer_needed_are_closed_except_for_the_last() {
+    let script = Script::default();
+    let pool = connected(&script);
+    lock(&pool.shared.queue).close_idle_after = Duration::from_millis(5);
+    while_all_are_busy(&script, &pool, || {
+        assert_eq!(lock(&pool.shared.queue).threads, MAX_CONNECTIONS);
+    });
+    let begin = std::time::Instant::now();
+    while lock(&pool.shared.queue).threads > 1 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "kept");
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(lock(&pool.shared.queue).threads, 1);
+    pool.query("x", LONG).unwrap();
+}
+
+#[test]
 fn methods_that_never_return_leave_a_connection_to_queries() {
     let script = Script::default();
     let (pool, clock) = script.pool();
