@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Volumes occur in no scenario.
+pub type VolumeId = DiskNumber;
+
 /// The number of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskNumber(pub u32);

@@ -247,7 +247,7 @@ impl Operation for RmdirContents {
                 let volume = link
                     .volume()
                     .ok_or_else(|| refused_links::refusal_of(&link, entry.leaf().display()))?;
-                run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume.to_string())))?;
+                run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume)))?;
                 check_mounted(run, volume, &entry)?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.

@@ -117,7 +117,7 @@ impl Operation for IsVolumeFormatted {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {
@@ -146,7 +146,7 @@ impl Operation for GetVolumeStats {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {
@@ -171,7 +171,7 @@ impl Operation for GetDiskNumberFromVolumeId {
     const POOL: PoolKind = PoolKind::Disks;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {
@@ -199,7 +199,7 @@ impl Operation for WriteVolumeCache {
     const COALESCE: Coalesce = Coalesce::Queued;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {

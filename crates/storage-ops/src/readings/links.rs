@@ -56,7 +56,7 @@ fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Locatio
         return Ok(Location::Final);
     }
     if let Some(volume) = link.volume() {
-        run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume.to_string())))?;
+        run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume)))?;
         return Ok(Location::Local);
     }
     match link.host_path() {

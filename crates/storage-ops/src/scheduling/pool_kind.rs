@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::types::DiskNumber;
+use crate::types::{DiskNumber, VolumeId};
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own
 /// pool.
@@ -90,8 +90,8 @@ pub enum Resource {
     TargetPortal(String),
     /// A disk, by its number.
     Disk(DiskNumber),
-    /// A volume, by its GUID path.
-    Volume(String),
+    /// A volume.
+    Volume(VolumeId),
     /// Every disk of the node.
     AllDisks,
 }
@@ -102,7 +102,7 @@ impl fmt::Display for Resource {
             Self::Server(name) => write!(f, "server {name}"),
             Self::TargetPortal(address) => write!(f, "target portal {address}"),
             Self::Disk(number) => write!(f, "{number}"),
-            Self::Volume(path) => write!(f, "volume {path}"),
+            Self::Volume(volume) => write!(f, "volume {volume}"),
             Self::AllDisks => f.write_str("a query of all disks"),
         }
     }

@@ -46,7 +46,7 @@ impl Operation for FormatVolume {
     const RESOLVES_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {

@@ -38,7 +38,7 @@ impl Operation for MountVolume {
     const RESOLVES_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {
@@ -275,7 +275,7 @@ impl Operation for UnmountVolume {
     const RESOLVES_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
-        Some(Resource::Volume(self.volume.to_string()))
+        Some(Resource::Volume(self.volume))
     }
 
     fn describe(&self) -> String {

@@ -51,7 +51,7 @@ impl Operation for ResizeVolume {
 
     fn resource(&self) -> Option<Resource> {
         Some(match self.target {
-            ResizeTarget::Volume(volume) => Resource::Volume(volume.to_string()),
+            ResizeTarget::Volume(volume) => Resource::Volume(volume),
             ResizeTarget::FirstVolumeOfDisk(disk) => Resource::Disk(disk),
         })
     }
