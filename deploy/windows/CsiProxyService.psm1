@@ -26,16 +26,38 @@ function Assert-Digest([string] $File, [string] $Sha256) {
     }
 }
 
+# Copies a program to a folder in which only administrators may write, and checks the digest of the copy: whoever may write to
+# the source can replace the source at any time. Deletes a copy with another digest. Returns the copy, open for reading: nobody
+# can change, replace or rename it until the caller disposes of it.
+function Copy-Program([string] $Source, [string] $Target, [string] $Sha256) {
+    # The owner and the access list of a file that exists would remain.
+    if (Test-Path -LiteralPath $Target) { Remove-Item -LiteralPath $Target -Force }
+    # Fails if another account has created the file meanwhile.
+    [IO.File]::Copy((Resolve-Path -LiteralPath $Source).ProviderPath, $Target, $false)
+    $copy = [IO.File]::Open($Target, 'Open', 'Read', 'Read')
+    try { Assert-Digest $Target $Sha256 } catch {
+        $copy.Dispose()
+        Remove-Item -LiteralPath $Target -Force
+        throw
+    }
+    $copy
+}
+
 # Copies the administrator's tool csi-proxyctl.exe, which is beside the program, to a folder, if its digest is given.
 function Copy-Tool([string] $Program, [string] $Folder, [string] $Sha256) {
     if (-not $Sha256) { return }
     $tool = Join-Path (Split-Path -Parent (Resolve-Path -LiteralPath $Program)) 'csi-proxyctl.exe'
     $target = Join-Path $Folder 'csi-proxyctl.exe'
-    Assert-Digest $tool $Sha256
-    if ($tool -eq $target) { return }
-    try { Copy-Item -LiteralPath $tool -Destination $target -Force } catch {
+    if ($tool -eq $target) {
+        Assert-Digest $target $Sha256
+        return
+    }
+    $next = Join-Path $Folder 'csi-proxyctl-next.exe'
+    (Copy-Program $tool $next $Sha256).Dispose()
+    try { Move-Item -LiteralPath $next -Destination $target -Force } catch {
         # Somebody may be using the installed one.
         Write-Warning "csi-proxyctl.exe was not replaced: $_"
+        Remove-Item -LiteralPath $next
     }
 }
 
@@ -51,9 +73,54 @@ function Get-ServiceProgram {
     throw "The command line of the service does not begin with a program: $line"
 }
 
-# Returns the names of the pipes of csi-proxy that exist on this node, sorted.
+# The names of the pipes that csi-proxy serves.
+$PipeNames = '^csi-proxy-((disk|filesystem|iscsi|smb|system|volume)-)?v[0-9]+((alpha|beta)[0-9]+)?$'
+
+# A session keeps a type that an earlier import has added.
+if (-not ('CsiProxy.Pipe' -as [type])) {
+    Add-Type -Namespace CsiProxy -Name Pipe -MemberDefinition @'
+[DllImport("kernel32.dll", SetLastError = true)]
+public static extern bool GetNamedPipeServerProcessId(IntPtr pipe, out uint process);
+'@
+}
+
+# Returns the pipes whose names csi-proxy serves, sorted by name, each with the id of the process that serves it. Any account can
+# create a pipe of such a name. Omits a pipe that cannot be opened.
 function Get-Pipe {
-    @([IO.Directory]::GetFiles('\\.\pipe\') | Split-Path -Leaf | Where-Object { $_ -like 'csi-proxy-*' } | Sort-Object)
+    $names = [IO.Directory]::GetFiles('\\.\pipe\') | Split-Path -Leaf | Where-Object { $_ -cmatch $PipeNames } | Sort-Object
+    foreach ($name in $names) {
+        # The server may be any program, and must not act as the administrator who asks.
+        $pipe = [IO.Pipes.NamedPipeClientStream]::new('.', $name, 'InOut', 'None', 'Anonymous')
+        try {
+            $pipe.Connect(1000)
+            [uint32] $process = 0
+            $handle = $pipe.SafePipeHandle.DangerousGetHandle()
+            if ([CsiProxy.Pipe]::GetNamedPipeServerProcessId($handle, [ref] $process)) {
+                [pscustomobject] @{ Name = $name; Process = $process }
+            }
+        } catch {
+            Write-Verbose "The pipe $name cannot be opened: $_"
+        } finally {
+            $pipe.Dispose()
+        }
+    }
+}
+
+# Returns the id of the process of the service, or 0 if the service does not run.
+function Get-ServiceProcess {
+    (Get-CimInstance Win32_Service -Filter "Name = '$ServiceName'").ProcessId
+}
+
+# Returns the names of the pipes that the service serves, sorted.
+function Get-ServicePipe {
+    $process = Get-ServiceProcess
+    Get-Pipe | Where-Object { $process -and $_.Process -eq $process } | ForEach-Object { $_.Name }
+}
+
+# Returns whether a process runs as LocalSystem.
+function Test-LocalSystem([uint32] $Process) {
+    $found = Get-CimInstance Win32_Process -Filter "ProcessId = $Process"
+    $found -and (Invoke-CimMethod -InputObject $found -MethodName GetOwnerSid).Sid -eq 'S-1-5-18'
 }
 
 # Starts the service, and waits until it serves these pipes, or any pipe if none are given. Restarts a service that ends
@@ -64,7 +131,7 @@ function Start-CsiProxy([string[]] $Pipes = @(), [int] $Seconds = 30) {
         Start-Service -Name $ServiceName -ErrorAction SilentlyContinue
         Start-Sleep -Milliseconds 500
         $status = (Get-Service -Name $ServiceName).Status
-        $found = @(Get-Pipe)
+        $found = @(Get-ServicePipe)
         $missing = @($Pipes | Where-Object { $found -notcontains $_ })
         if ($status -eq 'Running' -and $found.Count -gt 0 -and $missing.Count -eq 0) { return }
     } while ((Get-Date) -lt $end)
@@ -73,7 +140,7 @@ function Start-CsiProxy([string[]] $Pipes = @(), [int] $Seconds = 30) {
 
 # Stops the service, and waits until its process has ended, so that its program can be replaced.
 function Stop-CsiProxy([int] $Seconds = 120) {
-    $process = (Get-CimInstance Win32_Service -Filter "Name = '$ServiceName'").ProcessId
+    $process = Get-ServiceProcess
     # A service that has just failed may have stopped already.
     Stop-Service -Name $ServiceName -NoWait -ErrorAction SilentlyContinue
     (Get-Service -Name $ServiceName).WaitForStatus('Stopped', [TimeSpan]::FromSeconds($Seconds))

@@ -42,24 +42,26 @@ Set-StrictMode -Version Latest
 $ErrorActionPreference = 'Stop'
 Import-Module (Join-Path $PSScriptRoot 'CsiProxyService.psm1') -Force
 
-# Creates a folder that LocalSystem and administrators may write and users may read, and missing folders above it. Does not
-# change a folder that exists.
+# Creates a folder that LocalSystem and administrators may write and users may read, and missing folders above it, each with its
+# access list in one call. Does not change a folder that exists.
 function New-SafeFolder([string] $Path) {
     if (Test-Path -LiteralPath $Path) { return }
     New-SafeFolder (Split-Path -Parent $Path)
-    New-Item -ItemType Directory -Path $Path | Out-Null
-    & icacls.exe $Path /inheritance:r /grant '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' '*S-1-5-32-545:(OI)(CI)RX' | Out-Null
-    if ($LASTEXITCODE -ne 0) { throw "Cannot restrict the access to $Path." }
+    $access = New-Object Security.AccessControl.DirectorySecurity
+    $access.SetSecurityDescriptorSddlForm('O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)')
+    $folder = New-Object IO.DirectoryInfo $Path
+    if ($PSVersionTable.PSVersion.Major -le 5) { $folder.Create($access) } else { [IO.FileSystemAclExtensions]::Create($folder, $access) }
 }
 
 Assert-Administrator
-if ($Sha256) { Assert-Digest $Program $Sha256 }
+if (-not $Sha256) { $Sha256 = Get-Digest $Program }
+$Folder = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Folder)
 $target = Join-Path $Folder 'csi-proxy.exe'
 $serviceFlags = @("-log_file=$LogFolder\csi-proxy.log", '-logtostderr=false') + $Flags
 
 if (Test-Service) {
     $installed = Get-ServiceProgram
-    if ((Get-Digest $installed) -ne (Get-Digest $Program)) {
+    if ((Get-Digest $installed) -ne $Sha256) {
         throw "The service $ServiceName runs another program, $installed. Use upgrade.ps1 to replace it."
     }
     Write-Output "The service $ServiceName is installed already, with this program."
@@ -74,18 +76,19 @@ if (Test-Service) {
     if ($lines.Count -gt 1) { Stop-CsiProxy }
     Copy-Tool $Program (Split-Path -Parent $installed) $ToolSha256
 } else {
-    $pipes = @(Get-Pipe)
+    # An ordinary user may have created a pipe of such a name.
+    $pipes = @(Get-Pipe | Where-Object { Test-LocalSystem $_.Process })
     if ($pipes.Count -gt 0) {
-        throw "Another program, such as a csi-proxy in a HostProcess container, serves the pipe $($pipes[0])."
+        throw "Another program, such as a csi-proxy in a HostProcess container, serves the pipe $($pipes[0].Name): process $($pipes[0].Process)."
     }
     New-SafeFolder $Folder
-    Copy-Item -LiteralPath $Program -Destination $target -Force
-    Copy-Tool $Program $Folder $ToolSha256
-    & $target service install -require-safe-folders @serviceFlags
+    $copy = Copy-Program $Program $target $Sha256
+    try { & $target service install -require-safe-folders @serviceFlags } finally { $copy.Dispose() }
     if ($LASTEXITCODE -ne 0) { throw "csi-proxy could not install the service. The reason is above." }
+    Copy-Tool $Program $Folder $ToolSha256
 }
 
 Start-CsiProxy
-Write-Output "The service $ServiceName serves $(@(Get-Pipe).Count) pipes. csi-proxy doctor examines the node:"
+Write-Output "The service $ServiceName serves $(@(Get-ServicePipe).Count) pipes. csi-proxy doctor examines the node:"
 & (Get-ServiceProgram) doctor
 if ($LASTEXITCODE -ne 0) { Write-Warning 'csi-proxy doctor found a problem on this node.' }

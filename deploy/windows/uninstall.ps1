@@ -32,7 +32,8 @@ $source = "HKLM:\SYSTEM\CurrentControlSet\Services\EventLog\Application\$Service
 if (Test-Path -LiteralPath $source) { Remove-Item -LiteralPath $source }
 if ($RemoveProgram) {
     $folder = Split-Path -Parent $program
-    foreach ($file in $program, "$folder\csi-proxyctl.exe", "$folder\csi-proxy-previous.exe", "$folder\csi-proxy-next.exe", "$folder\csi-proxy-failed.exe") {
+    $others = 'csi-proxyctl', 'csi-proxyctl-next', 'csi-proxy-previous', 'csi-proxy-next', 'csi-proxy-failed'
+    foreach ($file in @($program) + ($others | ForEach-Object { "$folder\$_.exe" })) {
         if (Test-Path -LiteralPath $file) { Remove-Item -LiteralPath $file }
     }
 }

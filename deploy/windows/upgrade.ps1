@@ -3,9 +3,10 @@
 Replaces the program of the service csiproxy, which may be the Go csi-proxy, or restores the previous program.
 
 .DESCRIPTION
-Run it in an elevated PowerShell on the node. It downloads nothing. The service keeps its command line. The program that
-was replaced is kept beside the new one as csi-proxy-previous.exe. If the new program does not serve every pipe that was
-served before within 30 seconds, the script puts the previous one back and fails.
+Run the script in an elevated PowerShell on the node. The script downloads nothing. The service keeps its command line. The
+script keeps the program that it replaces beside the new one, as csi-proxy-previous.exe. If the new program does not serve
+every pipe that the service served before within 30 seconds, the script puts the previous one back and fails. The script
+refuses to replace a program in a folder in which ordinary users may write.
 
 The service is stopped for a few seconds, or for up to the -drain time if calls are running. Drivers' calls fail meanwhile,
 and kubelet repeats them.
@@ -49,21 +50,31 @@ $next = Join-Path $folder 'csi-proxy-next.exe'
 if ($Rollback) {
     if (-not (Test-Path -LiteralPath $previous)) { throw "There is no previous program to restore: $previous does not exist." }
     $Program = $previous
-} elseif ($Sha256) {
-    Assert-Digest $Program $Sha256
 }
-if ((Get-Digest $Program) -eq (Get-Digest $current)) {
+if (-not $Sha256) { $Sha256 = Get-Digest $Program }
+if ($Sha256 -eq (Get-Digest $current)) {
     Write-Output "The service already runs this program, $current."
     Start-CsiProxy
     return
 }
 
-if (-not $Rollback) { Copy-Tool $Program $folder $ToolSha256 }
 # A copy in the folder of the service has the access rights of that folder, and takes its final name in one step.
-Copy-Item -LiteralPath $Program -Destination $next -Force
+$copy = Copy-Program $Program $next $Sha256
 # The previous program may serve fewer pipes than the current one.
 [string[]] $pipes = @()
-if (-not $Rollback) { $pipes = @(Get-Pipe) }
+try {
+    if (-not $Rollback) {
+        & $next service flags -require-safe-folders
+        if ($LASTEXITCODE -ne 0) { throw 'The program was not replaced. The reason is above.' }
+        $pipes = @(Get-ServicePipe)
+    }
+} catch {
+    $copy.Dispose()
+    Remove-Item -LiteralPath $next
+    throw
+}
+$copy.Dispose()
+if (-not $Rollback) { Copy-Tool $Program $folder $ToolSha256 }
 Stop-CsiProxy
 Move-Item -LiteralPath $current -Destination $previous -Force
 Move-Item -LiteralPath $next -Destination $current
@@ -79,4 +90,4 @@ try {
     Start-CsiProxy
     throw "The program was not replaced: $reason One possible cause: the new program lacks a flag of the service."
 }
-Write-Output "The service $ServiceName runs the new program and serves $(@(Get-Pipe).Count) pipes. To restore the previous program: .\upgrade.ps1 -Rollback"
+Write-Output "The service $ServiceName runs the new program and serves $(@(Get-ServicePipe).Count) pipes. To restore the previous program: .\upgrade.ps1 -Rollback"

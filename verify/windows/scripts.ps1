@@ -1,5 +1,6 @@
-# Proves that the scripts in deploy\windows replace the csi-proxy written in Go, go back, put a program back that does not
-# serve the pipes, and install and remove the service. They may be repeated.
+# Checks that the scripts in deploy\windows replace the csi-proxy written in Go, go back, restore a program if its successor does
+# not serve the pipes, and install and remove the service; that they may be repeated; and that an ordinary user's folder, file or
+# pipe does not mislead them.
 #
 # Needs dist\csi-proxy.exe, dist\csi-proxyctl.exe, and target\go\csi-proxy-go.exe, which is the program written in Go.
 $ErrorActionPreference = 'Stop'
@@ -32,17 +33,29 @@ New-Service csiproxy -BinaryPathName "$installed -windows-service -log_file=$fol
 Start-Service csiproxy
 
 $digest = (Get-FileHash $ours).Hash
+# Users may write in a new folder of drive C:.
+Assert-Fails { & "$scripts\upgrade.ps1" -Program $ours -Sha256 $digest } 'The program was not replaced'
+Assert-Installed $go
+if (Test-Path "$folder\csi-proxy-next.exe") { throw 'the copy of a refused program remains' }
+& icacls.exe $folder /inheritance:r /grant '*S-1-5-18:(OI)(CI)F' '*S-1-5-32-544:(OI)(CI)F' '*S-1-5-32-545:(OI)(CI)RX' | Out-Null
+# A file that everyone may change.
+Set-Content "$folder\csi-proxy-next.exe" 'an old file'
+& icacls.exe "$folder\csi-proxy-next.exe" /grant '*S-1-1-0:F' | Out-Null
+# A pipe that csi-proxy does not serve, and that vanishes when this script ends.
+$foreign = [IO.Pipes.NamedPipeServerStream]::new('csi-proxy-disk-v9')
 Assert-Fails { & "$scripts\upgrade.ps1" -Program $ours -Sha256 ('0' * 64) } 'has the SHA-256 digest'
 Assert-Installed $go
 & "$scripts\upgrade.ps1" -Program $ours -Sha256 $digest
 Assert-Installed $ours
+if ((Get-Acl $installed).Access.IdentityReference.Translate([Security.Principal.SecurityIdentifier]).Value -contains 'S-1-1-0') { throw 'everyone may change the program' }
 & "$scripts\upgrade.ps1" -Program $ours -Sha256 $digest
 Assert-Installed $ours
 & "$scripts\upgrade.ps1" -Rollback
 Assert-Installed $go
 & "$scripts\upgrade.ps1" -Rollback
 Assert-Installed $ours
-Assert-Fails { & "$scripts\upgrade.ps1" -Program "$env:SystemRoot\System32\whoami.exe" } 'The program was not replaced'
+Copy-Item "$env:SystemRoot\System32\whoami.exe" "$folder\csi-proxy-previous.exe"
+Assert-Fails { & "$scripts\upgrade.ps1" -Rollback } 'The program was not replaced'
 Assert-Installed $ours
 & "$scripts\uninstall.ps1" -RemoveProgram
 & "$scripts\uninstall.ps1"

@@ -150,6 +150,54 @@ fn every_script_is_parsed() {
 }
 
 #[test]
+fn the_scripts_copy_a_program_in_one_function_which_checks_the_digest_of_the_copy() {
+    let copies: Vec<String> = ["ps1", "psm1"]
+        .iter()
+        .flat_map(|extension| files("deploy/windows", extension))
+        .flat_map(|file| {
+            let lines: Vec<String> = read(&file).lines().map(str::to_owned).collect();
+            lines
+        })
+        .filter(|line| line.contains("Copy-Item") || line.contains("::Copy("))
+        .collect();
+    let [copy] = &copies[..] else {
+        panic!("{copies:#?}")
+    };
+    assert!(copy.ends_with("$Target, $false)"), "{copy}");
+    let module = read(&files("deploy/windows", "psm1")[0]);
+    let (_, rest) = module.split_once(copy.as_str()).expect("the copy");
+    let check = rest.find("Assert-Digest $Target");
+    assert!(check.is_some() && check < rest.find("\n}"), "{rest}");
+}
+
+#[test]
+fn the_scripts_know_the_pipes_of_every_group() {
+    let module = read(&files("deploy/windows", "psm1")[0]);
+    let (_, rest) = module
+        .split_once("$PipeNames = '^csi-proxy-((")
+        .expect("a pattern");
+    let groups: Vec<&str> = rest
+        .split(')')
+        .next()
+        .unwrap_or_default()
+        .split('|')
+        .collect();
+    let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/api/proto");
+    let mut folders: Vec<String> = fs::read_dir(proto)
+        .expect("the folder of the groups")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    folders.sort();
+    assert_eq!(groups, folders);
+}
+
+#[test]
 fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
     let mut parsed = 0;
     for file in files(".github/workflows", "yml") {

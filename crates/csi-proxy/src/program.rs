@@ -65,8 +65,8 @@ pub static CSI_PROXY: Program<Flags> = Program {
                 name: REQUIRE_SAFE_FOLDERS,
                 kind: FlagKind::Switch,
                 default: "false",
-                help: "For 'service install': fail, instead of warning, if ordinary users may \
-                       replace the program or its log.",
+                help: "For 'service install' and 'service flags': fail, instead of warning, if \
+                       ordinary users may replace the program or its log.",
                 set: |flags, text| switch(text).map(|on| flags.require_safe_folders = on),
             },
         ],

@@ -260,6 +260,8 @@ async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays()
     // The program does not exist, and so nobody knows who may replace it.
     let refused = flags(&[&wanted[..], &["-require-safe-folders"]].concat());
     assert!(refused.contains("csiproxy keeps its flags: "), "{refused}");
+    let refused = flags(&["-require-safe-folders"]);
+    assert!(refused.contains("csiproxy is not safe: "), "{refused}");
     let changed = flags(&wanted);
     assert!(
         changed.contains("\nWarning: ") && changed.contains(&format!("\nchanged to {after}\n")),

@@ -113,7 +113,8 @@ fn check_folders(
 }
 
 /// Prints the command line of the service, and replaces its flags by those of `change` if there are
-/// any. The service keeps its program. Checks the folders as [`install`] does.
+/// any. The service keeps its program. Checks the folders as [`install`] does, with
+/// `-require-safe-folders` also if no flag changes.
 pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
     let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
     let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
@@ -128,7 +129,15 @@ pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Bo
             .iter()
             .eq(flags.iter().map(String::as_str))
     {
-        return Ok(());
+        let unchanged = Installation {
+            arguments: flags,
+            ..*change
+        };
+        return if change.require_safe_folders {
+            check_folders(Path::new(program), &unchanged, "is not safe", &mut out)
+        } else {
+            Ok(())
+        };
     }
     check_folders(Path::new(program), change, "keeps its flags", &mut out)?;
     let ServiceConfig {
