@@ -3,16 +3,9 @@
 //! The workspace's lint table lets rustc deny it. This rule only ensures that each package uses
 //! that table and that no other package makes an exception.
 
-use super::Source;
+use super::{OUTSIDE_WORKSPACE, Source};
 
 const EXCEPTION: &str = "crates/os-win32";
-/// The packages that are not in the workspace: the fuzz programs need libFuzzer, the executor's
-/// model many packages, and the example Go.
-const OUTSIDE_WORKSPACE: [&str; 3] = [
-    "verify/fuzz/Cargo.toml",
-    "verify/executor-model/Cargo.toml",
-    "examples/node-plugin-rust/Cargo.toml",
-];
 
 /// Returns a breach if a manifest does not use the workspace's lints, or a source file sets this
 /// one.
