@@ -18,6 +18,7 @@ mod layers;
 mod names;
 pub(crate) mod publish;
 mod unsafe_code;
+mod windows_programs;
 
 /// The packages that are not in the workspace: the fuzz programs need libFuzzer, the executor's
 /// model many packages, and the example Go.
@@ -69,6 +70,7 @@ fn breaches() -> Result<Vec<String>, Error> {
         breaches.extend(file_size::breach(source));
         breaches.extend(unsafe_code::breach(source));
         breaches.extend(cfg::breaches(source, is_crate_root));
+        breaches.extend(windows_programs::breaches(source));
     }
     Ok(breaches)
 }

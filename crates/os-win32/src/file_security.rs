@@ -13,6 +13,10 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use crate::security_descriptor::{self, SecurityDescriptor, Sid};
 
+/// LocalSystem and Administrators have all access, also to what is created in the folder; no one
+/// else has any, and nothing is inherited from the folder above.
+pub const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+
 /// Creates a folder with the access that `sddl` describes. Errors: `AlreadyExists`.
 ///
 /// <https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createdirectoryw>

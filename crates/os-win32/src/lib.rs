@@ -3,7 +3,7 @@
 //! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM
 //! call. The crate `storage-ops` decides which calls to make, in which order, and what an error
 //! means. The daemon also uses `pipe` (the named pipes that clients connect to), `event_log`,
-//! `file_security` (access control lists of files), `system` (the version of Windows) and
+//! `file_security` (access control lists of files), `system` (the version and the folder of Windows) and
 //! `own_process`. With the feature `process-usage`, `process` measures another process for tests.
 //! On other systems this crate is empty.
 //!

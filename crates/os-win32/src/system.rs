@@ -1,10 +1,15 @@
-//! The system: the version of Windows, and the tables of the firmware.
+//! The system: the version and the folder of Windows, and the tables of the firmware.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::windows::ffi::OsStringExt as _;
+use std::path::PathBuf;
 
 use os::OsResult;
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
-use windows_sys::Win32::Foundation::SYSTEMTIME;
+use windows_sys::Win32::Foundation::{MAX_PATH, SYSTEMTIME};
 use windows_sys::Win32::System::SystemInformation::{
-    GetLocalTime, GetSystemFirmwareTable, OSVERSIONINFOW,
+    GetLocalTime, GetSystemDirectoryW, GetSystemFirmwareTable, OSVERSIONINFOW,
 };
 
 use crate::{buffer, error};
@@ -21,6 +26,29 @@ pub fn build() -> OsResult<u32> {
     // SAFETY: the structure has its size and outlives the call.
     error::check_status(unsafe { RtlGetVersion(&raw mut version) })?;
     Ok(version.dwBuildNumber)
+}
+
+/// Returns the folder of Windows' own programs, such as `C:\Windows\System32`.
+///
+/// <https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemdirectoryw>
+pub fn directory() -> io::Result<PathBuf> {
+    let mut path = [0; MAX_PATH as usize];
+    // SAFETY: the pointer and the capacity are those of `path`, which outlives the call.
+    let length = unsafe { GetSystemDirectoryW(path.as_mut_ptr(), MAX_PATH) };
+    match path.get(..length as usize) {
+        Some(path) if length > 0 => Ok(OsString::from_wide(path).into()),
+        Some(_) => Err(io::Error::last_os_error()),
+        None => Err(io::Error::other(format!(
+            "the path of the system directory has {length} characters"
+        ))),
+    }
+}
+
+/// Returns the absolute path of a program of Windows, such as `sc.exe`. Windows searches for a
+/// program without a path in the folder of the running program first, where an ordinary user may
+/// have put another one.
+pub fn program(name: &str) -> io::Result<PathBuf> {
+    Ok(directory()?.join(name))
 }
 
 /// Returns the time in the time zone of the node: month, day, hour, minute, second, millisecond.
@@ -57,6 +85,12 @@ mod tests {
     #[test]
     fn windows_has_a_build_number() {
         assert!(super::build().unwrap() > 1000);
+    }
+
+    #[test]
+    fn a_program_of_windows_has_an_absolute_path() {
+        let program = super::program("cmd.exe").unwrap();
+        assert!(program.is_absolute() && program.is_file(), "{program:?}");
     }
 
     #[test]

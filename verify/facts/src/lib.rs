@@ -22,7 +22,7 @@ mod simulated;
 pub use fact::Fact;
 pub use facts::{DiskIdentity, all};
 pub use isolated::{Results, check_each, check_one, output_of};
-pub use local::{DISKS, end_children_with_this_process, local_node};
+pub use local::{DISKS, create_folder, end_children_with_this_process, local_node, system_program};
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 pub use outcome::{Outcome, check};

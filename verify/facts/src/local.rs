@@ -18,6 +18,9 @@
 //! `_ISCSI_CHAP_SECRET` the credentials of the second one. `_SERVICE_PLAIN` and so on are names of
 //! services, one for each [`ServiceKind`](crate::ServiceKind).
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 use crate::node::TestNode;
 
 /// The variable that names the disks for tests.
@@ -29,6 +32,9 @@ mod imp;
 
 #[cfg(not(windows))]
 mod imp {
+    use std::path::{Path, PathBuf};
+    use std::{fs, io};
+
     use crate::node::TestNode;
 
     pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
@@ -39,8 +45,20 @@ mod imp {
         clippy::unnecessary_wraps,
         reason = "on Windows, the function can fail"
     )]
-    pub(super) fn end_children_with_this_process() -> std::io::Result<()> {
+    pub(super) fn end_children_with_this_process() -> io::Result<()> {
         Ok(())
+    }
+
+    pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "on Windows, the function can fail"
+    )]
+    pub(super) fn system_program(name: &str) -> io::Result<PathBuf> {
+        Ok(name.into())
     }
 }
 
@@ -51,6 +69,17 @@ pub fn local_node() -> Option<Box<dyn TestNode>> {
 
 /// Lets Windows end the processes that this one starts from now on, and theirs, when this one ends
 /// or is killed: a diskpart that nobody waits for could still run after its disk has gone.
-pub fn end_children_with_this_process() -> std::io::Result<()> {
+pub fn end_children_with_this_process() -> io::Result<()> {
     imp::end_children_with_this_process()
+}
+
+/// Creates a folder to which, on Windows, only administrators have access. Errors: `AlreadyExists`;
+/// an ordinary user may have created that folder, and may replace what is in it.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    imp::create_folder(path)
+}
+
+/// Returns the absolute path of a program of Windows; elsewhere, its name.
+pub fn system_program(name: &str) -> io::Result<PathBuf> {
+    imp::system_program(name)
 }

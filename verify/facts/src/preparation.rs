@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{self, Command};
 
 use crate::isolated::output_of;
+use crate::local::system_program;
 
 /// The size in MiB to which the disk of `VOLUME_GROWN` grows.
 pub const GROWN_SIZE: u32 = 8192;
@@ -64,8 +65,9 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
 pub fn diskpart(folder: &Path, script: &str) -> Result<(), String> {
     let file = folder.join(format!("diskpart-{}.txt", process::id()));
     fs::write(&file, script).map_err(|error| format!("{}: {error}", file.display()))?;
+    let program = system_program("diskpart.exe").map_err(|error| error.to_string())?;
     let run = output_of(
-        Command::new("diskpart").arg("/s").arg(&file),
+        Command::new(program).arg("/s").arg(&file),
         &file.with_extension("log"),
     );
     run.map(drop)

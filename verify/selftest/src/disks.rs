@@ -57,7 +57,17 @@ impl Disks {
     /// that cannot be created, or whose number is not certain, is left out: its checks do not run.
     pub(crate) fn create(os: &dyn Os) -> io::Result<Self> {
         let folder = PathBuf::from(FOLDER);
-        fs::create_dir_all(&folder)?;
+        // Only administrators may create folders in Program Files, so one that exists is of an
+        // earlier run.
+        match facts::create_folder(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!("cannot create {FOLDER}: {error}"),
+                ));
+            }
+            _ => {}
+        }
         let lock = File::create(folder.join("lock"))?;
         lock.try_lock().map_err(|error| {
             io::Error::other(format!("another csi-proxy-selftest runs: {error}"))

@@ -70,8 +70,8 @@ fn main() -> io::Result<ExitCode> {
     if !flags.create_disks && flags.other.is_none() {
         eprintln!(
             "csi-proxy-selftest creates virtual disks, overwrites and removes them, mounts volumes \
-             below C:\\csi-proxy-facts, and changes no other disk. Repeat the command with \
-             --create-disks, as administrator"
+             in new folders C:\\csi-proxy-facts-*, and changes no other disk. Repeat the command \
+             with --create-disks, as administrator"
         );
         return Ok(ExitCode::from(2));
     }

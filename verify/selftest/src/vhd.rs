@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use facts::{diskpart, output_of};
+use facts::{diskpart, output_of, system_program};
 
 /// A VHD file. Dropping it detaches the disk and removes the file.
 pub(crate) struct Vhd(pub(crate) PathBuf);
@@ -60,9 +60,10 @@ impl Vhd {
 
     /// Runs a line of PowerShell and returns its output.
     fn powershell(&self, line: &str) -> Result<String, String> {
-        let mut powershell = Command::new("powershell");
+        let program = system_program(r"WindowsPowerShell\v1.0\powershell.exe")
+            .map_err(|error| error.to_string())?;
         output_of(
-            powershell.args(["-NoProfile", "-Command", line]),
+            Command::new(program).args(["-NoProfile", "-Command", line]),
             &self.0.with_extension("log"),
         )
         .map_err(|error| format!("{line}: {error}"))

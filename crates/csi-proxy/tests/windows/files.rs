@@ -9,6 +9,7 @@ use api::filesystem::v2alpha1::filesystem_client::FilesystemClient;
 use api::filesystem::v2alpha1::{
     MkdirRequest, PathExistsRequest, RmdirContentsRequest, RmdirRequest,
 };
+use os_win32::system;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -192,7 +193,7 @@ async fn a_short_name_opens_the_same_directory_and_none_outside_of_the_working_d
 /// Returns the 8.3 name of a path that is alone in its directory, if it has one besides its name.
 fn short_name(path: &str) -> Option<String> {
     let (directory, name) = path.rsplit_once('\\')?;
-    let output = Command::new("cmd.exe")
+    let output = Command::new(system::program("cmd.exe").expect("a path"))
         .args(["/c", "dir", "/x", directory])
         .output()
         .expect("cmd.exe");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use api::system::v1alpha1::StartServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
-use os_win32::file_security;
+use os_win32::{file_security, system};
 use tokio::task::JoinHandle;
 use tonic::Status;
 use windows_service::service::{ServiceAccess, ServiceControlAccept};
@@ -127,7 +127,7 @@ async fn a_killed_service_can_be_started_again() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
     service.start();
-    let killed = Command::new("taskkill.exe")
+    let killed = Command::new(system::program("taskkill.exe").expect("a path"))
         .args(["/f", "/pid", &process_id()])
         .output()
         .expect("taskkill.exe");
@@ -152,7 +152,7 @@ async fn a_service_that_fails_ends_without_reporting_that_it_stopped() {
     // The start fails, and leaves only a log. While another service starts, there is no log either.
     let mut tries = 0..20;
     while !Path::new(&log).exists() && tries.next().is_some() {
-        Command::new("sc.exe")
+        Command::new(system::program("sc.exe").expect("a path"))
             .args(["start", service.name()])
             .output()
             .expect("sc.exe");
@@ -284,7 +284,7 @@ async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
         return;
     };
     let start = thread::spawn(|| {
-        Command::new("sc.exe")
+        Command::new(system::program("sc.exe").expect("a path"))
             .args(["start", "csiproxy"])
             .output()
             .expect("sc.exe")

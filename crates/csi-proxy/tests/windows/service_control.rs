@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use os_win32::system;
+
 use crate::PROGRAM;
 use crate::skip::skipped;
 
@@ -189,5 +191,7 @@ fn sc(arguments: &[&str]) -> (i32, String) {
 }
 
 fn run_sc(arguments: &[&str]) -> io::Result<Output> {
-    Command::new("sc.exe").args(arguments).output()
+    Command::new(system::program("sc.exe")?)
+        .args(arguments)
+        .output()
 }

@@ -1,16 +1,17 @@
 //! The machine that this program runs on, through os-win32.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, io, process, thread};
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
-use os_win32::{Windows, own_process};
+use os_win32::file_security::{self, ADMINISTRATORS_ONLY};
+use os_win32::{Windows, own_process, system};
 
 use crate::facts::devices::{device_number, extents};
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
@@ -19,6 +20,8 @@ use crate::{DISKS, DiskIdentity, diskpart, diskpart_script, named_disk};
 
 struct LocalNode {
     os: Windows,
+    /// The parent of all directories of this node.
+    folder: OnceCell<String>,
     directories: Cell<u32>,
     /// The identities of the disks that this check has asked for.
     prepared: RefCell<BTreeSet<String>>,
@@ -31,6 +34,7 @@ struct LocalNode {
 pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
     Some(Box::new(LocalNode {
         os: Windows::new(),
+        folder: OnceCell::new(),
         directories: Cell::new(0),
         prepared: RefCell::default(),
     }))
@@ -41,20 +45,33 @@ pub(super) fn end_children_with_this_process() -> io::Result<()> {
         .map_err(|code| io::Error::other(format!("the job object: {code}")))
 }
 
-impl LocalNode {
-    /// Returns the parent of all directories of this node.
-    fn folder(&self) -> String {
-        format!(
-            r"C:\csi-proxy-facts\{}-{:p}",
-            process::id(),
-            std::ptr::from_ref(self)
-        )
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    file_security::create_folder(path, ADMINISTRATORS_ONLY)
+}
+
+pub(super) fn system_program(name: &str) -> io::Result<PathBuf> {
+    system::program(name)
+}
+
+/// Creates a folder on drive C: and returns its path. Uses no folder that exists: any user may
+/// create folders there.
+fn new_folder() -> String {
+    let mut number = 0;
+    loop {
+        let path = format!(r"C:\csi-proxy-facts-{}-{number}", process::id());
+        match create_folder(Path::new(&path)) {
+            Ok(()) => return path,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => panic!("{path} is not created: {error}"),
+        }
     }
 }
 
 impl Drop for LocalNode {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.folder());
+        if let Some(folder) = self.folder.get() {
+            let _ = fs::remove_dir_all(folder);
+        }
     }
 }
 
@@ -77,18 +94,11 @@ impl TestNode for LocalNode {
     }
 
     fn new_directory(&self) -> String {
-        fs::create_dir_all(self.folder()).expect("the directory is created");
-        loop {
-            self.directories.set(self.directories.get() + 1);
-            let path = format!(r"{}\{}", self.folder(), self.directories.get());
-            match fs::create_dir(&path) {
-                Ok(()) => return path,
-                // An earlier check left it: not everything that a check makes can be deleted
-                // afterwards.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => panic!("{path} is not created: {error}"),
-            }
-        }
+        self.directories.set(self.directories.get() + 1);
+        let folder = self.folder.get_or_init(new_folder);
+        let path = format!(r"{folder}\{}", self.directories.get());
+        fs::create_dir(&path).expect("the directory is created");
+        path
     }
 
     fn write_file(&self, path: &str, data: &[u8]) {
@@ -109,7 +119,7 @@ impl TestNode for LocalNode {
             missing("access control lists");
         }
         // Everyone is denied everything. What is below a directory inherits no entry of this kind.
-        let changed = Command::new("icacls")
+        let changed = Command::new(system_program("icacls.exe").expect("a path"))
             .args([path, "/deny", "*S-1-1-0:F"])
             .output()
             .expect("icacls runs");
@@ -312,4 +322,24 @@ fn volume_id(path: &U16Str) -> Option<Uuid> {
         .strip_suffix(r"}\")?
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::{fs, process};
+
+    use super::new_folder;
+
+    #[test]
+    fn a_folder_that_exists_is_not_used() {
+        let existing = format!(r"C:\csi-proxy-facts-{}-0", process::id());
+        fs::create_dir(&existing).expect("the folder is created");
+        let new = new_folder();
+        assert_ne!(new, existing);
+        assert!(Path::new(&new).is_dir());
+        for folder in [new, existing] {
+            fs::remove_dir(folder).expect("the folder is removed");
+        }
+    }
 }

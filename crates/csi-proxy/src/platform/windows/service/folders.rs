@@ -3,17 +3,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::{env, fmt, fs};
+use std::{fmt, fs};
 
 use ::doctor::access::{Role, who_may_replace};
-use os_win32::file_security;
+use os_win32::file_security::{self, ADMINISTRATORS_ONLY};
+use os_win32::system;
 
 use crate::flags::LogFlags;
-
-/// The access of a log folder that is created for the service: LocalSystem and Administrators have
-/// all access, also to what is created in it, no one else has any, and nothing is inherited from
-/// the folder above.
-const ADMINISTRATORS_ONLY: &str = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 
 /// The error for an access control list with an entry of an unknown kind.
 const ERROR_INVALID_SECURITY_DESCR: i32 = 1338;
@@ -41,18 +37,13 @@ fn create(folder: &Path) -> io::Result<()> {
 
 /// Returns the path of the file that the service writes its log to, and creates its folder.
 pub(super) fn create_for_log(flags: &LogFlags) -> io::Result<Option<PathBuf>> {
-    let log = flags.file.as_deref().map(as_service);
+    // Windows starts a service in the system directory.
+    let directory = system::directory()?;
+    let log = flags.file.as_deref().map(|file| directory.join(file));
     if let Some(folder) = log.as_deref().and_then(Path::parent) {
         create(folder)?;
     }
     Ok(log)
-}
-
-/// Returns the path of a file of the service: Windows starts a service in System32.
-fn as_service(path: &Path) -> PathBuf {
-    let windows =
-        env::var_os("SystemRoot").map_or_else(|| PathBuf::from(r"C:\Windows"), PathBuf::from);
-    windows.join("System32").join(path)
 }
 
 /// Returns `file` and the folders above it that an account other than administrators may replace.
