@@ -87,3 +87,17 @@ fn facts_are_checked_each_in_a_process_of_its_own() {
     );
     assert_eq!(evidence.system == "Wine", evidence.build != "unknown");
 }
+
+#[test]
+fn a_folder_that_exists_is_not_used() {
+    let Some(node) = facts::local_node() else {
+        println!("skipped: a_folder_that_exists_is_not_used: it needs Windows or Wine");
+        return;
+    };
+    // Another user may have created the folder.
+    let existing = format!(r"C:\csi-proxy-facts-{}-0", std::process::id());
+    fs::create_dir(&existing).expect("the folder is created");
+    let new = node.new_directory();
+    assert_ne!(Path::new(&new).parent(), Some(Path::new(&existing)));
+    fs::remove_dir(&existing).expect("the folder is empty");
+}
