@@ -15,6 +15,7 @@ mod crate_deps;
 mod external_deps;
 mod file_size;
 mod layers;
+mod mutants;
 mod names;
 pub(crate) mod publish;
 mod unsafe_code;
@@ -64,6 +65,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     ));
     let sources = sources()?;
     breaches.extend(layers::breaches(&sources));
+    breaches.extend(mutants::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());

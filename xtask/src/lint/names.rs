@@ -1,5 +1,6 @@
-//! What the documentation names must exist: files that it links, and in code spans paths and tests.
-//! `verify/site` checks the headings that links lead to.
+//! What the documentation names must exist: files that it links, and in code spans paths and tests;
+//! and files and folders that comments in Rust name. `verify/site` checks the headings that links
+//! lead to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,6 +54,35 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
                 }
                 if is_test(span) && !names_a_function(span, &functions) {
                     breach(format!("no test is called {span}"));
+                }
+            }
+        }
+    }
+    breaches.extend(missing_in_comments(sources, &exists));
+    breaches
+}
+
+/// Returns a breach for each source file and each path of this tree that a comment in Rust names
+/// and that does not exist. A comment may leave out the beginning of a path: `rpc/router.rs`.
+fn missing_in_comments(sources: &[Source], exists: &impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        for (index, line) in source.text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                continue;
+            };
+            for word in comment.split(|letter: char| letter.is_whitespace() || letter == '`') {
+                let word = word.trim_matches(['(', ')', '[', ']', ',', ';', ':', '.', '\'', '"']);
+                let path = Path::new(word);
+                let is_source = word != "docs.rs"
+                    && path.extension().is_some_and(|extension| extension == "rs");
+                let is_missing = if is_path(word) {
+                    !exists(path)
+                } else {
+                    is_source && !sources.iter().any(|source| source.path.ends_with(path))
+                };
+                if is_missing {
+                    breaches.push(source.breach(index + 1, &format!("{word} does not exist")));
                 }
             }
         }
@@ -135,6 +165,28 @@ mod tests {
         let page = "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` \
                     `csi_proxy_calls_refused_total` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_file_that_only_a_comment_names_is_reported() {
+        let of = |comment: &str| {
+            let sources = [
+                source("crates/os/src/rpc/router.rs", comment),
+                source("crates/os/src/lib.rs", ""),
+            ];
+            breaches(&sources, |path| path == Path::new("crates/os"))
+        };
+        assert_eq!(
+            of("/// See `rpc/router.rs`, lib.rs and crates/os."),
+            [] as [&str; 0]
+        );
+        assert_eq!(
+            of("// The message (rpc/status.rs) and `crates/gone`."),
+            [
+                "crates/os/src/rpc/router.rs:1: rpc/status.rs does not exist",
+                "crates/os/src/rpc/router.rs:1: crates/gone does not exist"
+            ]
+        );
     }
 
     #[test]

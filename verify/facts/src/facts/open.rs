@@ -1,4 +1,4 @@
-//! Opening by name: `FILE-OPEN-01` to `-20`, and the names that no file has.
+//! Opening by name, with most of the facts `FILE-OPEN`, and the names that no file has.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16String};

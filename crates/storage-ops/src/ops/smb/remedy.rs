@@ -77,7 +77,7 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
 }
 
 /// Adds to the error of a mapping that was not created the meaning of its code for an operator. An
-/// unreachable server is a failed precondition, as `rpc/status.rs` explains.
+/// unreachable server is a failed precondition, as in `error_class.rs`.
 pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError {
     let Some(code) = error
         .code
