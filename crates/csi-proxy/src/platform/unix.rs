@@ -44,7 +44,7 @@ pub fn limit_dll_search() -> io::Result<()> {
 }
 
 /// Makes a file that these options create readable and writable for its owner alone.
-pub(crate) fn restrict_to_owner(options: &mut OpenOptions) {
+pub fn restrict_to_owner(options: &mut OpenOptions) {
     options.mode(0o600);
 }
 

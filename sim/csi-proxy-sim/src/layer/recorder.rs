@@ -1,10 +1,11 @@
 //! Records the calls of a driver as a sequence that `csi-proxy-sim replay` plays.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 
+use csi_proxy::platform::restrict_to_owner;
 use prost_reflect::SerializeOptions;
 use serde_json::{Map, Value, json};
 use tonic::Code;
@@ -33,7 +34,11 @@ struct Recording {
 
 impl Recorder {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        // The calls name users and paths.
+        restrict_to_owner(&mut options);
+        let file = options.open(path)?;
         let (volumes, secrets, faults) = (Vec::new(), Map::new(), Vec::new());
         let mut recording = Recording {
             file,

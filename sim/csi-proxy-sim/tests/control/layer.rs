@@ -1,6 +1,7 @@
 //! The answers of the Go program, some group-versions only, one TCP endpoint, and recorded calls.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use csi_proxy_client::{Credentials, DiskNumber, DiskState, ErrorKind};
 use tonic::Code;
@@ -326,6 +327,8 @@ fn replay(folder: &tempfile::TempDir, text: &str, flags: &[&str]) -> Ended {
 async fn recorded_calls_are_replayed_against_ours_and_against_the_go_program() {
     let folder = folder();
     let recorded = record(&folder).await;
+    let file = folder.path().join("recorded.json").metadata();
+    assert_eq!(file.expect("a file").permissions().mode() & 0o777, 0o600);
     assert!(
         recorded.contains("$volumeA") && !recorded.contains("Volume{"),
         "{recorded}"

@@ -47,7 +47,7 @@ fn backend() -> Backend {
 
 /// Changes nothing: a log file has the access list that its folder gives to new files, and a folder
 /// that is created for the service has an access list of its own.
-pub(crate) fn restrict_to_owner(_options: &mut OpenOptions) {}
+pub fn restrict_to_owner(_options: &mut OpenOptions) {}
 
 /// Returns the time for a line of the log in the time zone of the node, as klog writes it:
 /// `1124 02:12:23.812000`.
