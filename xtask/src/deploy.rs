@@ -5,8 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::go::programs;
 use crate::summary::Summary;
 use crate::{Error, process, setup, test, workspace};
+
+/// Downloads and compiles what the tests run, if Go is installed.
+pub(crate) fn set_up() {
+    if process::find("go").is_some() {
+        println!("set-up: Go tests of deploy; the first time, the downloads take minutes");
+        programs::build_all(true);
+    }
+}
 
 /// Runs all of these tests.
 pub(crate) fn test() -> Result<Summary, Error> {
@@ -26,11 +35,9 @@ fn in_go() -> Result<Summary, Error> {
         test::simulator()?,
         test::debug_program("csi-proxyctl", "simulated_node")?,
     );
-    let mut go = Command::new("go");
-    go.current_dir(workspace::root().join("verify/deploy"))
-        .args(["test", "-count=1", "-v", "."]);
     Ok(Summary::of_tests(
-        go.env("CSI_PROXY_SIM", simulator)
+        programs::tests("deploy.test")?
+            .env("CSI_PROXY_SIM", simulator)
             .env("CSI_PROXYCTL", admin_tool),
     ))
 }

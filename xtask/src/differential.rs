@@ -7,10 +7,11 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::go::programs;
 use crate::summary::Summary;
 use crate::windows::NoDaemon;
 use crate::wine::Prefix;
-use crate::{Error, go, process, windows, workspace};
+use crate::{Error, process, windows, workspace};
 
 /// The Go program's main package, of which `verify/go-program` names the version.
 const GO_PROGRAM: &str = "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy";
@@ -49,7 +50,7 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
         Err(NoDaemon::NoCompiler(reason)) => return skipped(&reason),
         Err(NoDaemon::Broken(reason)) => return Err(reason.into()),
     };
-    let client = go::pinned_client()?;
+    let client = programs::build("client-pinned.exe")?;
     let [go_prefix, own_prefix] = match prefixes() {
         Ok(prefixes) => prefixes,
         Err(reason) => return skipped(&reason),

@@ -12,9 +12,10 @@ use std::process::{Command, Stdio};
 
 use crate::process::KillOnDrop;
 use crate::summary::Summary;
-use crate::{Error, process, test, windows, wine, workspace};
+use crate::{Error, process, setup, test, windows, wine, workspace};
 
 mod node_plugins;
+pub(crate) mod programs;
 
 /// The flag that names the description file of the simulated node to serve.
 const NODE: &str = "-node";
@@ -26,8 +27,25 @@ const SOCKETS: &str = "-socket-folder";
 /// The flag that names the folder with the drivers' call sequences.
 const DRIVERS: &str = "-drivers";
 
-/// The client's module files, and which version of grpc-go each one selects.
-const CLIENTS: [(&str, &str); 2] = [("go.mod", "pinned"), ("newest.mod", "newest")];
+/// The clients, by the version of grpc-go with which each one is built.
+const CLIENTS: [&str; 2] = ["pinned", "newest"];
+
+/// Downloads and compiles what the tests run, if Go is installed.
+pub(crate) fn set_up() {
+    if process::find("go").is_none() {
+        return;
+    }
+    println!("set-up: Go programs for the tests; the first time, the downloads take minutes");
+    // The module for driver authors imports the stubs.
+    if std::env::consts::OS != "windows" {
+        setup::report(generate_stubs());
+        setup::report(setup::go_tool(node_plugins::GRPCURL).map(drop));
+        setup::report(process::must_succeed(&mut workspace::cargo_for_example(
+            "build",
+        )));
+    }
+    programs::build_all(false);
+}
 
 /// Runs both clients against the daemon, wherever it can run here.
 pub(crate) fn test() -> Result<Summary, Error> {
@@ -42,7 +60,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
-        sum += node_plugins::unit_tests();
+        sum += Summary::of_tests(&mut programs::tests("node-plugin.test")?);
         sum += node_plugins::test(&[])?;
         sum += simtest()?;
     }
@@ -61,16 +79,20 @@ pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
         ));
     }
     test::simulator()?;
-    node_plugins::test(&["-run=TestARepeatedCall", "-timeout=60m", "-every-call"])
+    node_plugins::test(&[
+        "-test.run=TestARepeatedCall",
+        "-test.timeout=60m",
+        "-every-call",
+    ])
 }
 
 fn over_sockets(source: &Path) -> Result<Summary, Error> {
     let daemon = test::simulator()?;
     let folder = workspace::target().join("go/sockets");
     let mut sum = Summary::default();
-    for (module, name) in CLIENTS {
-        sum += own_tests(source, module);
-        let client = build(source, module, name, "linux")?;
+    for name in CLIENTS {
+        sum += Summary::of_tests(&mut programs::tests(&format!("client-{name}.test"))?);
+        let client = programs::built(&format!("client-{name}"))?;
         // The client would try to connect to sockets that a killed daemon left behind.
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
@@ -91,7 +113,11 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
                 .arg(DRIVERS)
                 .arg(drivers()),
         );
-        sum += example(source, module, &folder);
+        // The example for driver authors counts as one test.
+        sum += Summary::of_check(
+            "the example in Go",
+            Command::new(programs::built(&format!("example-{name}"))?).arg(&folder),
+        );
         sum += daemon.end();
     }
     Ok(sum)
@@ -111,13 +137,9 @@ pub(crate) fn generate_stubs() -> Result<(), Error> {
 
 /// Tests the Go module for driver authors and its example. csi-proxy-sim has been built.
 fn simtest() -> Result<Summary, Error> {
-    generate_stubs()?;
     let mut sum = Summary::default();
-    for module in ["sim/simtest", "sim/simtest/example"] {
-        let mut go = Command::new("go");
-        go.current_dir(workspace::root().join(module))
-            .args(["test", "-v", "-count=1", "."]);
-        sum += Summary::of_tests(go.env(
+    for name in ["simtest.test", "simtest-example.test"] {
+        sum += Summary::of_tests(programs::tests(name)?.env(
             "CSI_PROXY_SIM",
             workspace::target().join("debug").join(windows::SIMULATOR),
         ));
@@ -144,8 +166,8 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             .map_or_else(|| Command::new(path), |prefix| prefix.command(path))
     };
     let mut sum = Summary::default();
-    for (module, name) in CLIENTS {
-        let client = build(source, module, name, "windows")?;
+    for name in CLIENTS {
+        let client = programs::built(&format!("client-{name}.exe"))?;
         let served = Daemon::start(
             program(&simulator)
                 .args(log())
@@ -155,7 +177,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
         )?;
         sum += calls_of(program(&client).arg(DRIVERS).arg(drivers()));
         sum += served.end();
-        if module == CLIENTS[0].0 {
+        if name == CLIENTS[0] {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
             let served = Daemon::start(program(&daemon).args(log()))?;
             sum += calls_of(program(&client).arg("-windows-node"));
@@ -191,72 +213,12 @@ fn drivers() -> PathBuf {
     workspace::root().join("sim/csi-proxy-sim/drivers")
 }
 
-/// Runs the example for driver authors, which counts as one test.
-fn example(source: &Path, module: &str, sockets: &Path) -> Summary {
-    let mut go = Command::new("go");
-    go.current_dir(source)
-        .args(["run", "-modfile", module, "./example"])
-        .arg(sockets);
-    Summary::of_check("the example in Go", &mut go)
-}
-
 /// Returns the daemon's default working directory, which kubelet creates on a node.
 fn working_directory(prefix: Option<&wine::Prefix>) -> PathBuf {
     let path = r"C:\var\lib\kubelet";
     prefix.map_or_else(
         || path.into(),
         |prefix| prefix.drive_c().join("var/lib/kubelet"),
-    )
-}
-
-/// Runs the client's own unit tests.
-fn own_tests(source: &Path, module: &str) -> Summary {
-    let mut go = Command::new("go");
-    Summary::of_tests(
-        go.current_dir(source)
-            .args(["test", "-v", "-count=1", "-modfile", module, "."]),
-    )
-}
-
-/// Builds a client.
-fn build(source: &Path, module: &str, name: &str, system: &str) -> Result<PathBuf, Error> {
-    let suffix = if system == "windows" { ".exe" } else { "" };
-    let client = workspace::target()
-        .join("go")
-        .join(format!("client-{name}{suffix}"));
-    let mut go = Command::new("go");
-    go.current_dir(source)
-        .args(["build", "-modfile", module, "-o"])
-        .arg(&client)
-        .arg(".");
-    go.env("CGO_ENABLED", "0").env("GOOS", system).env(
-        "GOARCH",
-        if system == "windows" {
-            "amd64"
-        } else {
-            native()
-        },
-    );
-    process::must_succeed(&mut go).map(|()| client)
-}
-
-/// Returns Go's name for the architecture of this machine.
-fn native() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-/// Builds the client of deployed drivers for Windows.
-pub(crate) fn pinned_client() -> Result<PathBuf, Error> {
-    let (module, name) = CLIENTS[0];
-    build(
-        &workspace::root().join("verify/go-client"),
-        module,
-        name,
-        "windows",
     )
 }
 

@@ -35,6 +35,13 @@ pub(crate) fn must_succeed(command: &mut Command) -> Result<(), Error> {
     }
 }
 
+/// Lets Go and cargo fail instead of downloading: what a test needs is set up before.
+pub(crate) fn forbid_downloads(test: &mut Command) {
+    test.env("GOPROXY", "off")
+        .env("GOTOOLCHAIN", "local")
+        .env("CARGO_NET_OFFLINE", "true");
+}
+
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) enum End {

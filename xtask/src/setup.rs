@@ -73,7 +73,7 @@ fn missing_packages(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
     missing.map(|(_, package)| *package).collect()
 }
 
-fn report(result: Result<(), Error>) {
+pub(crate) fn report(result: Result<(), Error>) {
     if let Err(reason) = result {
         println!("{reason}");
     }
@@ -259,14 +259,24 @@ pub(crate) fn cargo_tool(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// Programs in Go. A version of its own is used, as newer linters report more.
-const GO_TOOLS: [(&str, &str); 3] = [
+const GO_TOOLS: [(&str, &str); 4] = [
     (
         "actionlint",
         "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12",
     ),
+    (
+        "grpcurl",
+        "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3",
+    ),
     ("helm", "helm.sh/helm/v4/cmd/helm@v4.3.1"),
     ("oras", "oras.land/oras/cmd/oras@v1.3.6"),
 ];
+
+/// Returns the package and the version of one of [`GO_TOOLS`].
+pub(crate) fn go_module(name: &str) -> Result<&'static str, Error> {
+    let found = GO_TOOLS.iter().find(|(known, _)| *known == name);
+    Ok(found.ok_or("an unknown program")?.1)
+}
 
 /// Returns one of [`GO_TOOLS`], after installing it if it is missing. It needs Go.
 pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
@@ -278,13 +288,9 @@ pub(crate) fn go_tool(name: &str) -> Result<PathBuf, Error> {
     if process::find("go").is_none() {
         return Err("go is not installed".into());
     }
-    let (_, module) = GO_TOOLS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .ok_or("an unknown program")?;
     let mut go = Command::new("go");
     process::must_succeed(
-        go.args(["install", module])
+        go.args(["install", go_module(name)?])
             .env("GOBIN", &folder)
             .env("GOFLAGS", ""),
     )

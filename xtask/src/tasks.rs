@@ -68,7 +68,14 @@ impl Task {
     /// installed by that task.
     pub(crate) fn set_up(&self) {
         match self {
-            Self::Test(_) | Self::Ci | Self::Verify => setup::for_tests(),
+            Self::Test(options) => {
+                setup::for_tests();
+                test::set_up(options);
+            }
+            Self::Ci | Self::Verify => {
+                setup::for_tests();
+                test::set_up(&test::Options::default());
+            }
             Self::Facts(_)
             | Self::Differential(_)
             | Self::Soak(_)

@@ -11,7 +11,7 @@ use crate::{
     Error, checks, deploy, facts, go, process, setup, soak, test_programs, windows, workspace,
 };
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Options {
     /// Check format and lints and run the Linux tests with fewer cases: what to run before each
     /// commit
@@ -34,6 +34,17 @@ pub(crate) enum Part {
     Go,
     /// The manifests, the chart, the admission policy and the alert rules in `deploy`
     Deploy,
+}
+
+/// Downloads and compiles what the Go tests need, before the first test.
+pub(crate) fn set_up(options: &Options) {
+    let is_run = |part| options.parts.is_empty() || options.parts.contains(&part);
+    if !options.quick && is_run(Part::Go) {
+        go::set_up();
+    }
+    if !options.quick && is_run(Part::Deploy) {
+        deploy::set_up();
+    }
 }
 
 /// Runs what the options select.

@@ -42,6 +42,7 @@ pub(crate) fn run(
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder)
             .arg("--show-output");
+        process::forbid_downloads(&mut command);
         let folder = program
             .folder
             .strip_prefix(workspace::root())

@@ -3,36 +3,36 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use super::programs;
 use crate::process::{self, KillOnDrop};
 use crate::summary::Summary;
 use crate::windows::driver::Node;
-use crate::{Error, workspace};
+use crate::{Error, setup, test, windows, workspace};
 
-/// Runs the unit tests of the plugin in Go.
-pub(super) fn unit_tests() -> Summary {
-    Summary::of_tests(
-        Command::new("go")
-            .current_dir(go_source())
-            .args(["test", "-count=1", "-v", "."]),
-    )
-}
+/// The program with which the page for driver authors calls a socket; a shell function takes the
+/// place of its `go run`.
+pub(super) const GRPCURL: &str = "grpcurl";
 
-/// Builds the plugins and tests them with Unix sockets. csi-proxy-sim has been built.
+/// Tests the plugins with Unix sockets. csi-proxy-sim has been built.
 pub(super) fn test(flags: &[&str]) -> Result<Summary, Error> {
-    let go = build_go("")?;
-    process::must_succeed(&mut workspace::cargo_for_example("build"))?;
+    let go = programs::built("node-plugin")?;
     let rust = workspace::target().join("debug/node-plugin-rust");
-    Ok(run_tests(
+    // The page for driver authors builds and runs these.
+    test::debug_program(windows::ADMIN_TOOL, "simulated_node")?;
+    let mut example = workspace::cargo();
+    example.args(["build", "--workspace", "--example", "stage_volume"]);
+    process::must_succeed(&mut example)?;
+    run_tests(
         flags,
         &format!("Go={},Rust={}", go.display(), rust.display()),
-    ))
+    )
 }
 
 /// Tests the plugin in Go as a Windows program with named pipes.
 pub(super) fn test_windows_program() -> Result<Summary, Error> {
-    let go = build_go("windows")?;
+    let go = programs::built("node-plugin.exe")?;
     let node = match Node::start(Some(&source().join("node.toml")), "-v=0", &[])? {
         Ok(node) => node,
         Err(missing) => return Ok(Summary::skipped("example node plugin under Wine", &missing)),
@@ -46,53 +46,30 @@ pub(super) fn test_windows_program() -> Result<Summary, Error> {
     process::print(&plugin);
     let _plugin = KillOnDrop(plugin.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
     // Without the test of the registration, which needs Unix sockets.
-    Ok(run_tests(
-        &["-run=TestSanity"],
+    run_tests(
+        &["-test.run=TestSanity"],
         &format!("Windows=dns:///{address}"),
-    ))
+    )
 }
 
 /// Runs the tests with these plugins, each given as its name and its program or address.
-fn run_tests(flags: &[&str], plugins: &str) -> Summary {
-    let mut tests = Command::new("go");
+fn run_tests(flags: &[&str], plugins: &str) -> Result<Summary, Error> {
+    let mut tests = programs::tests("node-plugins.test")?;
+    let debug = workspace::target().join("debug");
     tests
-        .current_dir(source())
-        .args(["test", "-count=1", "-v", "."])
-        .args(flags);
-    tests
-        .env(
-            "CSI_PROXY_SIM",
-            workspace::target().join("debug/csi-proxy-sim"),
-        )
+        .args(flags)
+        .env("CSI_PROXY_SIM", debug.join("csi-proxy-sim"))
+        .env("CSI_STAGE_VOLUME", debug.join("examples/stage_volume"))
         .env("CSI_NODE_PLUGINS", plugins);
-    Summary::of_tests(&mut tests)
+    if let (Ok(grpcurl), Ok(first_call)) = (setup::go_tool(GRPCURL), programs::built("firstcall")) {
+        tests
+            .env("CSI_GRPCURL", grpcurl)
+            .env("CSI_GRPCURL_MODULE", setup::go_module(GRPCURL)?)
+            .env("CSI_FIRST_CALL", first_call);
+    }
+    Ok(Summary::of_tests(&mut tests))
 }
 
 fn source() -> PathBuf {
     workspace::root().join("verify/node-plugins")
-}
-
-fn go_source() -> PathBuf {
-    workspace::root().join("examples/node-plugin-go")
-}
-
-/// Builds the plugin in Go for a system, or for this one if no system is given.
-fn build_go(system: &str) -> Result<PathBuf, Error> {
-    let name = if system == "windows" {
-        "node-plugin.exe"
-    } else {
-        "node-plugin"
-    };
-    let program = workspace::target().join("go").join(name);
-    let mut go = Command::new("go");
-    go.current_dir(go_source())
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(".");
-    if !system.is_empty() {
-        go.env("CGO_ENABLED", "0")
-            .env("GOOS", system)
-            .env("GOARCH", "amd64");
-    }
-    process::must_succeed(&mut go).map(|()| program)
 }

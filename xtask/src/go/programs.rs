@@ -1,0 +1,114 @@
+//! The Go programs of the tests. The set-up step builds them: Go downloads and compiles in silence,
+//! for longer than a test may print nothing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Error, process, workspace};
+
+/// Each program, the folder of its package, and the file that takes the place of `go.mod`, if any.
+/// A name with `.test` is a program of tests, and one with `.exe` is for Windows.
+const PROGRAMS: [(&str, &str, &str); 16] = [
+    ("client-pinned", "verify/go-client", ""),
+    ("client-newest", "verify/go-client", "newest.mod"),
+    ("client-pinned.test", "verify/go-client", ""),
+    ("client-newest.test", "verify/go-client", "newest.mod"),
+    ("client-pinned.exe", "verify/go-client", ""),
+    ("client-newest.exe", "verify/go-client", "newest.mod"),
+    ("example-pinned", "verify/go-client/example", ""),
+    (
+        "example-newest",
+        "verify/go-client/example",
+        "../newest.mod",
+    ),
+    ("node-plugin", "examples/node-plugin-go", ""),
+    ("node-plugin.test", "examples/node-plugin-go", ""),
+    ("node-plugin.exe", "examples/node-plugin-go", ""),
+    ("firstcall", "examples/node-plugin-go/firstcall", ""),
+    ("node-plugins.test", "verify/node-plugins", ""),
+    ("simtest.test", "sim/simtest", ""),
+    ("simtest-example.test", "sim/simtest/example", ""),
+    (DEPLOY_TESTS, "verify/deploy", ""),
+];
+const DEPLOY_TESTS: &str = "deploy.test";
+
+/// Downloads and compiles the programs of the Go client and the node plugins, or with `deploy`
+/// those of the tests of `deploy`. Prints what cannot be built; its test then fails.
+pub(crate) fn build_all(deploy: bool) {
+    for (name, ..) in PROGRAMS {
+        let is_needed = std::env::consts::OS != "windows" || is_needed_on_windows(name);
+        if (name == DEPLOY_TESTS) == deploy
+            && is_needed
+            && let Err(error) = build(name)
+        {
+            println!("{error}");
+        }
+    }
+}
+
+/// Returns whether the tests on Windows run the program.
+fn is_needed_on_windows(name: &str) -> bool {
+    kind(name) == Some("exe") || ["node-plugins.test", DEPLOY_TESTS].contains(&name)
+}
+
+/// Builds a program.
+pub(crate) fn build(name: &str) -> Result<PathBuf, Error> {
+    let ((folder, module), file) = (source(name)?, file(name));
+    // A program of an earlier state of the tree must not be tested.
+    if file.exists() {
+        fs::remove_file(&file)?;
+    }
+    let mut go = Command::new("go");
+    go.current_dir(workspace::root().join(folder));
+    if kind(name) == Some("test") {
+        go.args(["test", "-c"]);
+    } else {
+        go.arg("build");
+    }
+    if !module.is_empty() {
+        go.args(["-modfile", module]);
+    }
+    if kind(name) == Some("exe") {
+        go.env("GOOS", "windows").env("GOARCH", "amd64");
+    }
+    go.env("CGO_ENABLED", "0");
+    process::must_succeed(go.arg("-o").arg(&file).arg(".")).map(|()| file)
+}
+
+/// Returns the folder of the package of a program, and the file that takes the place of `go.mod`.
+fn source(name: &str) -> Result<(&'static str, &'static str), Error> {
+    let found = PROGRAMS.iter().find(|(known, ..)| *known == name);
+    let (_, folder, module) = found.ok_or("an unknown program")?;
+    Ok((folder, module))
+}
+
+/// Returns what follows the dot in the name of a program.
+fn kind(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(_, kind)| kind)
+}
+
+fn file(name: &str) -> PathBuf {
+    workspace::target().join("go").join(name)
+}
+
+/// Returns a program that the set-up step has built.
+pub(crate) fn built(name: &str) -> Result<PathBuf, Error> {
+    let file = file(name);
+    if file.is_file() {
+        Ok(file)
+    } else {
+        Err(format!("{} is not built: see the set-up step above", file.display()).into())
+    }
+}
+
+/// Returns the command that runs a program of tests in the folder of its package.
+pub(crate) fn tests(name: &str) -> Result<Command, Error> {
+    let (folder, _) = source(name)?;
+    let mut tests = Command::new(built(name)?);
+    tests
+        .current_dir(workspace::root().join(folder))
+        .args(["-test.v", "-test.timeout=10m"]);
+    process::forbid_downloads(&mut tests);
+    Ok(tests)
+}
