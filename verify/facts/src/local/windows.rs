@@ -323,23 +323,3 @@ fn volume_id(path: &U16Str) -> Option<Uuid> {
         .parse()
         .ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::{fs, process};
-
-    use super::new_folder;
-
-    #[test]
-    fn a_folder_that_exists_is_not_used() {
-        let existing = format!(r"C:\csi-proxy-facts-{}-0", process::id());
-        fs::create_dir(&existing).expect("the folder is created");
-        let new = new_folder();
-        assert_ne!(new, existing);
-        assert!(Path::new(&new).is_dir());
-        for folder in [new, existing] {
-            fs::remove_dir(folder).expect("the folder is removed");
-        }
-    }
-}
