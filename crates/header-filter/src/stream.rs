@@ -28,7 +28,15 @@ pub struct HeaderFilter<S> {
     block_time: Duration,
     /// The number of the block that is incomplete, and the time left for it.
     deadline: Option<(u64, Pin<Box<Sleep>>)>,
+    /// How many bytes of the client have been read since reading was pending.
+    burst: usize,
 }
+
+/// How many bytes of a client are read before other connections have a turn.
+///
+/// The h2 crate handles frames as long as there are any: without a limit, a client that floods its
+/// connection with small frames occupies a thread for seconds.
+const MAX_BURST: usize = 32 * 1024;
 
 impl<S> HeaderFilter<S> {
     /// Filters `stream`, from which nothing may have been read. Allocates nothing until the client
@@ -45,6 +53,7 @@ impl<S> HeaderFilter<S> {
             waiting: Vec::new(),
             block_time,
             deadline: None,
+            burst: 0,
         }
     }
 }
@@ -129,11 +138,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeaderFilter<S> {
                 this.filter_waiting()?;
                 continue;
             }
+            if this.burst >= MAX_BURST {
+                this.burst = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, buffer) else {
+                this.burst = 0;
                 return this.poll_deadline(cx);
             };
             read?;
             let octets = &buffer.filled()[before..];
+            this.burst += octets.len();
             if octets.is_empty() {
                 return Poll::Ready(Ok(()));
             }

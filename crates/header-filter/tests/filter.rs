@@ -1,5 +1,7 @@
 //! The filter between an HPACK encoder and a decoder from other crates.
 
+use std::pin::Pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use header_filter::{FrameFilter, HeaderFilter, ProtocolError};
@@ -8,7 +10,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf, duplex};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const MAX_FRAME: usize = 16_384;
@@ -645,6 +647,29 @@ async fn blocks_that_become_longer_are_filtered_when_the_server_has_read_those_b
     stream.read_to_end(&mut read).await.unwrap();
     assert!(read.len() > 1000 * PATH);
     assert_eq!(read, filtered(&sent, &[usize::MAX]).unwrap());
+}
+
+#[test]
+fn a_client_that_never_stops_sending_gives_other_connections_a_turn() {
+    let flood = frame(PING, 0, 0, &[0; 8]).repeat(100_000);
+    let sent = [PREFACE, &flood[..]].concat();
+    let mut stream = HeaderFilter::new(&sent[..], Duration::from_mins(1));
+    let context = &mut Context::from_waker(Waker::noop());
+    for _ in 0..10 {
+        let (mut octets, mut read) = ([0; 8192], 0);
+        loop {
+            let mut buffer = ReadBuf::new(&mut octets);
+            if Pin::new(&mut stream)
+                .poll_read(context, &mut buffer)
+                .is_pending()
+            {
+                break;
+            }
+            read += buffer.filled().len();
+            assert!(read < 50_000, "no turn for others");
+        }
+        assert!(read > 0);
+    }
 }
 
 #[test]

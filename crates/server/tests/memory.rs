@@ -138,6 +138,25 @@ async fn with_resets(daemon: &Daemon) -> Client {
     client
 }
 
+/// Opens a connection and sends requests with long headers that are refused, and reads none of the
+/// errors.
+async fn with_errors(daemon: &Daemon) -> Client {
+    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    for name in ["content-type", "grpc-encoding"] {
+        for _ in 0..64 {
+            let (stream, mut head) = client.head(LIST_DISK_IDS, b"x", "1H");
+            head.extend([0, u8::try_from(name.len()).expect("short")]);
+            head.extend(name.as_bytes());
+            // 15,000 octets.
+            head.extend(b"\x7f\x99\x74");
+            head.resize(head.len() + 15_000, 0xff);
+            client.write(HEADERS, 0x4, stream, &head).await;
+            end(&mut client, &[stream]).await;
+        }
+    }
+    client
+}
+
 /// Opens a connection that keeps as many calls as are kept, and no more.
 async fn used_by_sixteen(daemon: &Daemon) -> Client {
     let mut client = Client::new(daemon.stream(PIPE).await).await;
@@ -315,6 +334,7 @@ async fn the_memory_of_connections_is_bounded_whatever_was_sent_on_them() {
     assert_held("sixteen calls at once", SIXTEEN, 1, used_by_sixteen).await;
     assert_held("with calls in one write", ANY, 1, in_one_write).await;
     assert_held("with resets that it does not read", ANY, 1, with_resets).await;
+    assert_held("with errors that it does not read", ANY, 1, with_errors).await;
     assert_held("with paths in its header table", ANY, 1, with_paths).await;
     assert_held(
         "with an unfinished header block",

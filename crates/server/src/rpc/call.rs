@@ -112,9 +112,9 @@ async fn catch_panics(mut handler: HandlerFuture<'_>) -> Outcome {
 /// digits and a unit.
 fn timeout(value: &HeaderValue) -> Result<Duration, Status> {
     let malformed = || {
-        let value = value.as_bytes().escape_ascii();
+        let value = message::quoted(value);
         message::invalid(format!(
-            "the header grpc-timeout is `{value}`; send at most eight digits and one of the units \
+            "the header grpc-timeout is {value}; send at most eight digits and one of the units \
              H, M, S, m, u, n"
         ))
     };

@@ -20,25 +20,31 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// gRPC over HTTP/2 demands.
 pub(crate) fn check_head(request: &Request<RecvStream>) -> Result<(), (StatusCode, Status)> {
     if request.method() != Method::POST {
-        let method = request.method();
         return Err((
             StatusCode::METHOD_NOT_ALLOWED,
-            invalid(format!(
-                "the method of the request is {method}; gRPC uses POST"
-            )),
+            invalid("the method of the request is not POST, which gRPC uses"),
         ));
     }
     // The header filter leaves out the content type of gRPC.
     if let Some(value) = request.headers().get(CONTENT_TYPE) {
-        let value = value.as_bytes().escape_ascii();
+        let value = quoted(value);
         return Err((
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             invalid(format!(
-                "the content type of the request is `{value}`; gRPC uses application/grpc"
+                "the content type of the request is {value}; gRPC uses application/grpc"
             )),
         ));
     }
     Ok(())
+}
+
+/// Quotes the beginning of the value of a header. A client need not read the error that the value is
+/// in, and no limit counts errors.
+pub(crate) fn quoted(value: &HeaderValue) -> String {
+    const LONGEST: usize = 80;
+    let (beginning, rest) = value.as_bytes().split_at(value.len().min(LONGEST));
+    let more = if rest.is_empty() { "" } else { "..." };
+    format!("`{}{more}`", beginning.escape_ascii())
 }
 
 /// Refuses requests whose headers declare a compression; this server supports none.
@@ -49,9 +55,9 @@ pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
     else {
         return Ok(());
     };
-    let encoding = encoding.as_bytes().escape_ascii();
+    let encoding = quoted(encoding);
     let mut status = Status::unimplemented(format!(
-        "compression with `{encoding}` is not supported; send identity"
+        "compression with {encoding} is not supported; send identity"
     ));
     status.metadata_mut().insert(
         "grpc-accept-encoding",

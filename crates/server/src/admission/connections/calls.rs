@@ -214,6 +214,11 @@ impl InFlightCall {
                 return Ok(slot);
             }
             let (sender, slot) = oneshot::channel();
+            // Calls that have ended wait no more.
+            state
+                .calls
+                .waiting
+                .retain(|waiter| !waiter.slot.is_closed());
             state.calls.waiting.push_back(Waiter {
                 connection: Arc::clone(&self.0),
                 call: call(),

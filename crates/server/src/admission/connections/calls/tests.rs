@@ -256,6 +256,18 @@ async fn a_call_above_the_limit_is_refused_at_once_and_a_waiting_call_after_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_has_ended_waits_no_more() {
+    let all = connections(1, TIMEOUT);
+    let [running, other] = [(); 2].map(|()| all.admit(None));
+    let _running = run(running.handle()).await.expect("the slot is free");
+    for _ in 0..100 {
+        let cancelled = timeout(Duration::ZERO, run(other.handle())).await;
+        assert!(cancelled.is_err(), "it waits");
+    }
+    assert_eq!(all.lock().calls.waiting.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_whose_request_is_incomplete_holds_no_slot() {
     let all = connections(1, TIMEOUT);
     let [slow, other] = [(); 2].map(|()| all.admit(None));
