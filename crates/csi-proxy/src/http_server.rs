@@ -155,8 +155,8 @@ async fn serve_connection(
     pages: Arc<Pages>,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = pages.respond(&request, peer);
-        async move { Ok::<_, Infallible>(response) }
+        let pages = Arc::clone(&pages);
+        async move { Ok::<_, Infallible>(pages.answer(&request, peer).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

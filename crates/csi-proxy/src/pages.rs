@@ -26,6 +26,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use serde::Serialize;
 use server::{Metrics, Status};
+use tokio::sync::Mutex;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{self, FormatTime as _};
 use transport::address::Location;
@@ -65,6 +66,8 @@ pub struct Pages {
     /// The services of the group-versions that are served, such as `v1.Disk`.
     served: Vec<&'static str>,
     metrics: Arc<Metrics>,
+    /// Held while a page is written.
+    writing: Mutex<()>,
 }
 
 /// The status of a program: who it is, and the fields of [`Status`].
@@ -105,15 +108,26 @@ impl Pages {
             flags: flags.shown.values.clone(),
             served: served.collect(),
             metrics,
+            writing: Mutex::default(),
         }
     }
 
-    /// Answers a request of the client at `peer`.
-    pub(crate) fn respond<B>(
+    /// Answers a request of the client at `peer`. Writes one page at a time, so that a flood of
+    /// requests leaves the other threads of the runtime to calls.
+    pub(crate) async fn answer<B>(
         &self,
         request: &Request<B>,
         peer: SocketAddr,
     ) -> Response<Full<Bytes>> {
+        let is_probe = matches!(request.uri().path(), "/healthz" | "/readyz");
+        let _writing = match is_probe {
+            true => None,
+            false => Some(self.writing.lock().await),
+        };
+        self.respond(request, peer)
+    }
+
+    fn respond<B>(&self, request: &Request<B>, peer: SocketAddr) -> Response<Full<Bytes>> {
         let path = request.uri().path();
         if !matches!(
             path,

@@ -66,6 +66,29 @@ async fn page(path: &str) -> String {
     text(response).await
 }
 
+fn is_ready(future: impl Future) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    pin!(future).poll(&mut context).is_ready()
+}
+
+#[tokio::test]
+async fn pages_are_written_one_at_a_time_and_probes_do_not_wait() {
+    let pages = pages();
+    let writing = pages.writing.lock().await;
+    for (path, waits) in [
+        ("/metrics", true),
+        ("/statusz", true),
+        ("/healthz", false),
+        ("/readyz", false),
+    ] {
+        let request = get(path);
+        assert_eq!(!is_ready(pages.answer(&request, LOCAL)), waits, "{path}");
+    }
+    drop(writing);
+    let request = get("/metrics");
+    assert!(is_ready(pages.answer(&request, LOCAL)));
+}
+
 #[tokio::test]
 async fn what_names_objects_is_answered_to_the_node_itself_alone() {
     let other = SocketAddr::from(([10, 0, 0, 7], 5000));
