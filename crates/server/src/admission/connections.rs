@@ -2,25 +2,28 @@
 //!
 //! A client may open a connection and never use it; one real driver leaves one more behind on every
 //! stage of a volume. Others dial for each call, or keep one connection for months. A new
-//! connection is therefore never refused. At the limit it evicts a connection of the process that
-//! has the most open ones, and of these the least useful: one that has sent no HTTP/2 preface, else
-//! one that has had no call yet, else the one whose last call ended longest ago. A connection with
-//! a call in flight is never evicted. If every connection has a call in flight, the new connection
-//! is accepted, but its calls are refused until some other connection has no call in flight.
+//! connection is therefore never refused. At the limit it evicts the least useful connection: one
+//! that has sent no HTTP/2 preface, else one that has had no call yet, else the one whose last call
+//! ended longest ago. A connection with a call in flight is never evicted. If every connection has
+//! a call in flight, the new connection is accepted, but its calls are refused until some other
+//! connection has no call in flight.
 //!
-//! A process with a thousand connections thus competes with itself, however fast it dials. Without
-//! the count, a flood of dials would evict the connection of another client before its first call.
+//! A flood of dials would thus evict the connection of another client before its first call. Two
+//! rules prevent this. Connections of a process that has more than an eighth of the limit are
+//! evicted before all others. Newcomers, which were accepted less than [`NEWCOMER_TIME`] ago, are
+//! evicted after older connections, and the oldest newcomer first: even many processes that dial
+//! together evict a newcomer only after they have filled the limit once.
 
 pub(crate) mod calls;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use header_filter::HeaderFilter;
 use storage_ops::ConnectionId;
@@ -33,6 +36,9 @@ use crate::admission::limits::Limits;
 
 /// How many evicted connections may use their grace period at the same time.
 const MAX_LEAVING: usize = 64;
+
+/// How long a connection is a newcomer: ample time to send the preface and begin a call.
+const NEWCOMER_TIME: Duration = Duration::from_millis(200);
 
 /// The connections of a server, over all its endpoints. Clones share one state.
 #[derive(Clone, Debug)]
@@ -58,15 +64,16 @@ struct State {
     totals: ConnectionCounts,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Member {
     /// The process of the client, if the system returns it.
     process: Option<u32>,
+    accepted_at: Instant,
     /// The calls in flight.
     calls: usize,
     /// The calls that hold a slot.
     slots: usize,
-    /// Present while the connection is idle. The connection with the lowest rank is evicted first.
+    /// Present while the connection is idle.
     rank: Option<Rank>,
     /// Taken when the connection is evicted (`Some`), or when the server drains (`None`).
     evict: Option<oneshot::Sender<Option<EvictionGrace>>>,
@@ -162,8 +169,13 @@ impl Connections {
             id,
             Member {
                 process,
+                accepted_at: Instant::now(),
+                calls: 0,
+                slots: 0,
+                rank: None,
                 evict: Some(evict),
-                ..Member::default()
+                evicted_at: None,
+                is_leaving: false,
             },
         );
         state.set_idle(id, EvictionClass::Silent);
@@ -246,11 +258,14 @@ impl State {
         for member in self.members.values().filter(|member| !member.is_leaving) {
             *open.entry(member.process).or_default() += 1;
         }
-        let idle = self.members.iter().filter_map(|(id, member)| {
-            let (class, order) = member.rank?;
-            Some((Reverse(open.get(&member.process)), class, order, *id))
+        let large = self.limits.connections / 8;
+        let idle = self.members.iter().filter_map(|(&id, member)| {
+            let rank = member.rank?;
+            let has_few = open.get(&member.process).is_none_or(|&open| open <= large);
+            let is_new = member.accepted_at.elapsed() < NEWCOMER_TIME;
+            Some((has_few, is_new, (!is_new).then_some(rank), id, rank.0))
         });
-        let Some((_, class, _, id)) = idle.min() else {
+        let Some((.., id, class)) = idle.min() else {
             return false;
         };
         match class {
