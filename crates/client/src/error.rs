@@ -209,10 +209,6 @@ const CODES: [(ErrorKind, Code); 13] = [
 ];
 
 fn kind(code: Code) -> ErrorKind {
-    if code == Code::OutOfRange {
-        // The daemon sends this code for a request that is too large.
-        return ErrorKind::InvalidArgument;
-    }
     CODES
         .iter()
         .find(|(_, known)| *known == code)
@@ -249,7 +245,7 @@ mod tests {
             );
         }
         for (other, code) in [
-            (Code::OutOfRange, Code::InvalidArgument),
+            (Code::OutOfRange, Code::Unknown),
             (Code::DataLoss, Code::Unknown),
         ] {
             assert_eq!(

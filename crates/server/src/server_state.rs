@@ -12,7 +12,6 @@ use storage_ops::Executor;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::admission::connections::Connections;
 use crate::admission::limits::Limits;
@@ -35,7 +34,8 @@ pub(crate) struct ServerState {
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
     started: Instant,
-    health_watches: TaskTracker,
+    /// The watches of the health service on all connections.
+    pub(crate) health_watches: TaskTracker,
     refused_health_watches: AtomicU64,
     stalled_connections: AtomicU64,
 }
@@ -65,18 +65,8 @@ impl ServerState {
         moment - self.started
     }
 
-    /// Counts one more watch of the health service, or returns `None` at the limit.
-    pub(crate) fn begin_health_watch(&self) -> Option<TaskTrackerToken> {
-        let guard = self.health_watches.token();
-        if self.health_watches() > self.limits.health_watches {
-            self.refused_health_watches.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(guard)
-    }
-
-    pub(crate) fn health_watches(&self) -> usize {
-        self.health_watches.len()
+    pub(crate) fn count_refused_health_watch(&self) {
+        self.refused_health_watches.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn refused_health_watches(&self) -> u64 {

@@ -4,22 +4,23 @@ use std::time::Duration;
 
 use storage_ops::OPERATIONS_MEMORY;
 
-/// The largest request in bytes; the default of tonic and of grpc-go.
-pub(crate) const LARGEST_REQUEST: usize = 4 << 20;
+/// The largest request in bytes. The largest sensible one has about 5 KiB. grpc-go accepts 4 MiB by
+/// default.
+pub(crate) const LARGEST_REQUEST: usize = 16 << 10;
 
 /// The largest response in bytes: about 5000 iSCSI targets with names of the maximum length.
 /// grpc-go accepts 4 MiB by default.
 pub(crate) const LARGEST_RESPONSE: usize = 1 << 20;
 
-/// Messages up to this size in bytes are exempt from the shared buffer limit. No sensible request
-/// is larger.
-pub(crate) const ORDINARY_MESSAGE: usize = 16 << 10;
+/// Responses up to this size in bytes are exempt from the shared buffer limit: the lists of a node
+/// with hundreds of disks or volumes must not fail because of other clients.
+pub(crate) const ORDINARY_RESPONSE: usize = 32 << 10;
 
 /// The largest memory of a connection in bytes, whatever its client has sent, without its calls.
 const CONNECTION_MEMORY: usize = 400 << 10;
 
-/// The largest memory of a call in bytes: a message of the ordinary size in a buffer that has just
-/// grown, and the state of the call.
+/// The largest memory of a call in bytes: its request in a buffer that has just grown, or a response
+/// of the ordinary size, and the state of the call.
 const CALL_MEMORY: usize = 40 << 10;
 
 /// The memory in bytes that depends on no limit: the program, the log, the status pages, and the
@@ -51,12 +52,12 @@ pub struct Limits {
     /// How long a client may take to complete a header block, and then the request body, to its
     /// last byte.
     pub request_timeout: Duration,
-    /// Maximum buffer size for large requests and responses of all connections, in bytes.
-    pub large_message_bytes: usize,
+    /// Maximum buffer size for large responses of all connections, in bytes.
+    pub large_response_bytes: usize,
     /// A connection is closed if its client leaves a response unread for this long, or at most
     /// twice as long.
     pub stall_timeout: Duration,
-    /// Maximum clients that watch the health of a service.
+    /// Maximum watches of the health service on one connection.
     pub health_watches: usize,
     /// The time between the keepalive PING frames on a connection.
     pub keepalive: Duration,
@@ -75,9 +76,9 @@ impl Limits {
             calls: connections.saturating_mul(2),
             queue_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
-            large_message_bytes: 64 << 20,
+            large_response_bytes: 64 << 20,
             stall_timeout: Duration::from_secs(30),
-            health_watches: 256,
+            health_watches: 4,
             keepalive: Duration::from_mins(2),
             drain: Duration::from_secs(30),
         }
@@ -93,7 +94,7 @@ impl Limits {
         [
             self.connections.saturating_mul(CONNECTION_MEMORY),
             calls.saturating_mul(CALL_MEMORY),
-            self.large_message_bytes,
+            self.large_response_bytes,
             OPERATIONS_MEMORY,
         ]
         .into_iter()

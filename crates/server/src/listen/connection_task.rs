@@ -12,6 +12,7 @@ use storage_ops::ConnectionId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::TaskTracker;
 
 use crate::admission::connections::{Connection, EvictionGrace};
 use crate::admission::limits::Limits;
@@ -90,6 +91,7 @@ impl ConnectionTask {
             connection: Arc::clone(self.connection.handle()),
             stall_detector: Arc::default(),
             has_grown: AtomicBool::new(false),
+            health_watches: TaskTracker::new(),
             router: self.router,
             state: self.state,
             phase: self.phase.clone(),

@@ -128,7 +128,8 @@ impl Metrics {
                     flight, or the connection was evicted, running = too many calls wait, or no \
                     slot became free in time, message_late = the request was \
                     incomplete when its time was over, messages_large = the buffer for large \
-                    messages was full, watches = too many watches of the health service.";
+                    responses was full, watches = the connection had too many watches of the health \
+                    service.";
         let reasons = [
             ("connections_busy", counts.refused_connections_busy),
             ("message_late", message_memory.late()),
@@ -144,7 +145,7 @@ impl Metrics {
             "reason",
             &reasons,
         )?;
-        let help = "Bytes in use in the buffer for requests and responses larger than 16 KiB.";
+        let help = "Bytes in use in the buffer for responses larger than 32 KiB.";
         write_single(
             text,
             "csi_proxy_large_messages_bytes",
@@ -190,13 +191,13 @@ impl Metrics {
             help,
             executor.node().links_refused(),
         )?;
-        let help = "Clients that watch the health service.";
+        let help = "Watches of the health service.";
         write_single(
             text,
             "csi_proxy_health_watches",
             "gauge",
             help,
-            number(self.state.health_watches()),
+            number(self.state.health_watches.len()),
         )?;
         write_fallbacks(text, &executor.node().fallbacks())?;
         write_wmi_calls(text, &executor.node().wmi_calls())

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use storage_ops::Call;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::{Code, Status};
 use tracing::{Instrument as _, Level, Span};
@@ -51,6 +52,23 @@ pub(crate) struct Peer {
     pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<ServerState>,
     pub(crate) phase: watch::Receiver<Phase>,
+    /// The watches of the health service on the connection.
+    pub(crate) health_watches: TaskTracker,
+}
+
+impl Peer {
+    /// Counts one more watch of the health service until the tokens are dropped.
+    pub(crate) fn begin_health_watch(&self) -> Result<[TaskTrackerToken; 2], Status> {
+        let limit = self.state.limits.health_watches;
+        if self.health_watches.len() >= limit {
+            self.state.count_refused_health_watch();
+            return Err(Status::unavailable(format!(
+                "the connection has {limit} watches of the health service, which is the limit; use \
+                 Check"
+            )));
+        }
+        Ok([&self.health_watches, &self.state.health_watches].map(TaskTracker::token))
+    }
 }
 
 /// Begins a call of `rpc`, and returns the future that answers it.
@@ -185,7 +203,7 @@ impl CallRecord {
         let in_flight = connection.begin_call()?;
         let message = {
             let mut answer = pin!(async {
-                let (body, _reservation) = state.message_memory.read(body, self.began).await?;
+                let body = state.message_memory.read(body, self.began).await?;
                 head?;
                 catch_panics((self.rpc.handler.answer)(
                     state, &in_flight, self.call, body,
@@ -206,7 +224,7 @@ impl CallRecord {
                     .unwrap_or_else(|| Err(self.deadline_exceeded(time))),
             }
         }?;
-        let memory = state.message_memory.reserve_response(message.len())?;
+        let memory = state.message_memory.reserve(message.len())?;
         Ok((
             message,
             CallGuard {

@@ -69,12 +69,11 @@ async fn try_answer(
         }
         Some("/Watch") => {
             // A watch lasts until its client cancels it, so it must not protect its connection from
-            // eviction.
-            let watch = peer.state.begin_health_watch();
-            let _watch = watch.ok_or_else(|| {
-                Status::unavailable("too many watches of the health service; use Check")
-            })?;
+            // eviction. It is a call only until its request is complete.
+            let _watch = peer.begin_health_watch()?;
+            let in_flight = peer.connection.begin_call()?;
             read(peer, request).await?;
+            drop(in_flight);
             let (serving, not_serving) =
                 (message::encode(&SERVING)?, message::encode(&NOT_SERVING)?);
             response.send_headers(message::headers(), false);
@@ -94,7 +93,7 @@ async fn try_answer(
 /// Reads a request, and checks that the endpoint has the service that it names.
 async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
     message::check_encoding(request.headers())?;
-    let (body, _reservation) = peer
+    let body = peer
         .state
         .message_memory
         .read(&mut request.into_body(), Instant::now())

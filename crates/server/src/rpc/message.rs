@@ -101,7 +101,7 @@ pub(crate) fn encode(message: &impl Message) -> Result<Bytes, Status> {
         .ok()
         .filter(|_| length <= LARGEST_RESPONSE)
     else {
-        return Err(Status::out_of_range(format!(
+        return Err(Status::failed_precondition(format!(
             "the response has {length} bytes, but the limit is {LARGEST_RESPONSE}; reduce what it \
              lists, such as the targets of the portal"
         )));
@@ -170,7 +170,7 @@ mod tests {
         let path = "x".repeat((1 << 20) - 4);
         assert_eq!(encode(&request(&path)).unwrap().len(), (1 << 20) + 5);
         let status = encode(&request(&(path + "x"))).unwrap_err();
-        assert_eq!(status.code(), Code::OutOfRange);
+        assert_eq!(status.code(), Code::FailedPrecondition);
         assert!(
             status
                 .message()
@@ -211,7 +211,11 @@ mod tests {
                 &[0, 0, 0, 0, 3, 0x0a, 1, 0xff],
                 Code::InvalidArgument,
             ),
-            ("4 MiB and a byte", &[0, 0, 0x40, 0, 1], Code::OutOfRange),
+            (
+                "16 KiB and a byte",
+                &[0, 0, 0, 0x40, 1],
+                Code::InvalidArgument,
+            ),
         ] {
             assert_eq!(decoded(body), Err(code), "{what}");
         }

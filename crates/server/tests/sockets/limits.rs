@@ -76,21 +76,28 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
 }
 
 #[tokio::test]
-async fn a_message_of_more_than_4_mib_is_refused_and_one_of_less_is_read() {
+async fn a_request_above_the_limit_is_refused_before_it_is_complete() {
+    const LIMIT: usize = 16 << 10;
     let daemon = Daemon::on(&good_input::node());
+    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    for (declared, sent) in [(16_385, 1), (0, LIMIT + 1)] {
+        let stream = client.begin_message(PATH_EXISTS, declared, sent).await;
+        client.read_to_end_of(stream).await;
+    }
     let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    for (size, code) in [
-        ((4 << 20) + 1, Code::OutOfRange),
-        ((4 << 20) - 16, Code::InvalidArgument),
+    // The tag and the length of the path are three bytes.
+    for (length, text) in [
+        (LIMIT - 3, "260 characters"),
+        (LIMIT - 2, "is 16384; send"),
+        (4 << 20, "is 16384; send"),
     ] {
+        let path = "x".repeat(length);
         let status = client
-            .path_exists(PathExistsRequest {
-                path: "x".repeat(size),
-            })
+            .path_exists(PathExistsRequest { path })
             .await
-            .expect_err("the path is invalid");
-        assert_eq!(status.code(), code, "{}", status.message());
-        assert!(status.message().len() < 400);
+            .expect_err("too long");
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+        assert!(status.message().contains(text), "{status}");
     }
 }
 
@@ -375,57 +382,9 @@ async fn a_connection_whose_header_block_stays_incomplete_is_closed() {
     assert!(path_exists(&daemon).await);
 }
 
-#[tokio::test]
-async fn when_the_buffer_for_large_requests_is_full_ordinary_requests_still_succeed() {
-    let limits = Limits {
-        large_message_bytes: 100_000,
-        ..Limits::default()
-    };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut hog = Client::new(daemon.stream(FILESYSTEM).await).await;
-    hog.begin_message(PATH_EXISTS, 1 << 20, 60_000).await;
-    metric(
-        &daemon,
-        &format!("csi_proxy_large_messages_bytes {}", 60_005 - (16 << 10)),
-    )
-    .await;
-    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let large = PathExistsRequest {
-        path: "x".repeat(80_000),
-    };
-    let status = client
-        .path_exists(large.clone())
-        .await
-        .expect_err("the buffer is full");
-    assert_eq!(
-        (status.code(), status.message()),
-        (
-            Code::Unavailable,
-            "the buffer for large messages is full; try again later"
-        )
-    );
-    metric(
-        &daemon,
-        r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#,
-    )
-    .await;
-    assert!(path_exists(&daemon).await);
-    drop(hog);
-    metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
-    let status = client
-        .path_exists(large)
-        .await
-        .expect_err("the path is invalid");
-    assert_eq!(status.code(), Code::InvalidArgument);
-}
-
 /// The client reads none of its responses, and the portal offers many targets.
 #[tokio::test]
-async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arrive() {
+async fn when_the_buffer_for_large_responses_is_full_ordinary_responses_still_arrive() {
     const DISCOVER: &str = "/v1alpha2.Iscsi/DiscoverTargetPortal";
     let portal = TargetPortal {
         target_address: "10.0.0.10".into(),
@@ -441,7 +400,7 @@ async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arr
         })
         .build();
     let limits = Limits {
-        large_message_bytes: 150_000,
+        large_response_bytes: 150_000,
         ..Limits::default()
     };
     let daemon = Setup {
@@ -466,7 +425,7 @@ async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arr
         &daemon,
         &format!(
             "csi_proxy_large_messages_bytes {}",
-            500 * (3 + 217) + 5 - (16 << 10)
+            500 * (3 + 217) + 5 - (32 << 10)
         ),
     )
     .await;
@@ -478,7 +437,7 @@ async fn when_the_buffer_for_large_messages_is_full_ordinary_responses_still_arr
         (status.code(), status.message()),
         (
             Code::Unavailable,
-            "the buffer for large messages is full; try again later"
+            "the buffer for large responses is full; try again later"
         )
     );
     metric(
@@ -595,25 +554,21 @@ async fn a_connection_whose_client_reads_no_error_is_closed() {
 }
 
 #[tokio::test]
-async fn a_health_watch_above_the_limit_is_refused() {
-    let daemon = Setup {
-        limits: Limits {
-            health_watches: 2,
-            ..Limits::default()
-        },
-        ..Setup::default()
-    }
-    .on(&good_input::node());
+async fn a_connection_has_few_health_watches_and_takes_none_from_others() {
+    const WATCH: &str = "/grpc.health.v1.Health/Watch";
+    let daemon = Daemon::on(&good_input::node());
     let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-    let mut streams = Vec::new();
-    for _ in 0..3 {
-        streams.push(client.send("/grpc.health.v1.Health/Watch", b"").await);
+    let mut refused = 0;
+    for _ in 0..5 {
+        refused = client.send(WATCH, b"").await;
     }
-    client.read_to_end_of(streams[2]).await;
+    client.read_to_end_of(refused).await;
     metric(
         &daemon,
         r#"csi_proxy_calls_refused_total{reason="watches"} 1"#,
     )
     .await;
-    metric(&daemon, "csi_proxy_health_watches 2").await;
+    let mut other = Client::new(daemon.stream(FILESYSTEM).await).await;
+    other.send(WATCH, b"").await;
+    metric(&daemon, "csi_proxy_health_watches 5").await;
 }
