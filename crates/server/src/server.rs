@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use storage_ops::Executor;
 use tokio::sync::watch;
@@ -20,6 +21,10 @@ use crate::metrics::registry::Metrics;
 use crate::rpc::long_calls;
 use crate::rpc::router::Router;
 use crate::server_state::ServerState;
+
+/// How long calls without a connection may take to write their last lines to the log. In a
+/// container, the process is ended one second after the drain time.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// The server of one node, for all its endpoints.
 pub struct Server {
@@ -97,6 +102,9 @@ impl Server {
         drop(end);
         phase.send_replace(Phase::Closed);
         open_connections.wait().await;
+        // Calls whose connection is closed end at once. The log must have their last lines before
+        // the process ends.
+        let _ = timeout(LAST_LINES, self.state.open_calls.wait()).await;
         Unfinished {
             calls,
             operations: self.state.executor.running(),
