@@ -209,10 +209,8 @@ impl Pages {
 }
 
 fn json(value: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(value).expect("numbers and text have a form in JSON");
-    text.push('\n');
-    text
+    let text = serde_json::to_string_pretty(value).expect("numbers and text have a form in JSON");
+    terminal_text::escaped_json(&text) + "\n"
 }
 
 fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -116,7 +116,7 @@ pub(crate) fn lists(columns: &[Column], rows: &[Value]) -> String {
 fn cell(column: &Column, row: &Value) -> String {
     match escaped((column.cell)(row).trim_end()) {
         empty if empty.is_empty() => "-".to_owned(),
-        text => text,
+        text => text.into_owned(),
     }
 }
 

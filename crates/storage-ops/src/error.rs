@@ -2,11 +2,13 @@
 //!
 //! A part of an operation returns an [`OperationError`], which has a kind and a reason. The caller
 //! receives an [`Error`], which also has the name of the operation and a description that names its
-//! object.
+//! object. Both are displayed with misleading characters as code points, because they contain names
+//! from requests, devices and servers.
 
 use std::fmt;
 
 use os::OsError;
+use terminal_text::escaped;
 
 /// What the caller can conclude from an error. The number of each kind is that of its gRPC code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +131,7 @@ impl std::error::Error for OperationError {}
 
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
+        f.write_str(&escaped(&self.reason))
     }
 }
 
@@ -174,7 +176,7 @@ impl fmt::Display for Error {
         if self.description.is_empty() {
             return write!(f, "bad {} request: {}", self.operation, self.cause);
         }
-        write!(f, "cannot {}: {}", self.description, self.cause)
+        write!(f, "cannot {}: {}", escaped(&self.description), self.cause)
     }
 }
 
@@ -187,7 +189,7 @@ impl std::error::Error for Error {}
 /// written as code points.
 pub(crate) fn quoted(text: &str) -> String {
     let start = &text[..text.floor_char_boundary(80)];
-    format!("\"{}\"", terminal_text::escaped(start).replace('"', "\\\""))
+    format!("\"{}\"", escaped(start).replace('"', "\\\""))
 }
 
 #[cfg(test)]

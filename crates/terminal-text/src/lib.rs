@@ -4,13 +4,17 @@
 //! node. Some characters make a text read as another text. The log, `doctor`, csi-proxyctl and
 //! errors that quote a request escape these characters.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
 /// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line
 /// break is `\u{a}`, because backslashes are kept, and `\n` may stand in a path such as `C:\new`.
-pub fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_misleading) {
+        return Cow::Borrowed(text);
+    }
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_misleading(character) {
@@ -19,7 +23,7 @@ pub fn escaped(text: &str) -> String {
             shown.push(character);
         }
     }
-    shown
+    Cow::Owned(shown)
 }
 
 /// Escapes the misleading characters in a JSON text. Those are only in its strings, except for line

@@ -159,7 +159,9 @@ async fn a_call_that_ends_at_its_deadline_is_never_cancelled_by_the_caller_and_n
     let calls: Vec<_> = (0..16)
         .map(|_| {
             let mut client = client.clone();
-            let mut request = tonic::Request::new(slow_mapping());
+            let mut mapping = slow_mapping();
+            mapping.local_path.push('\u{202e}');
+            let mut request = tonic::Request::new(mapping);
             request.set_timeout(Duration::from_millis(300));
             tokio::spawn(async move { client.new_smb_global_mapping(request).await })
         })
@@ -175,7 +177,7 @@ async fn a_call_that_ends_at_its_deadline_is_never_cancelled_by_the_caller_and_n
         panic!("{:?}", failures())
     };
     assert_eq!(failure.code, "DeadlineExceeded");
-    let message = r"cannot map \\slow\share at C:\var\lib\kubelet\pods\smb: the caller's deadline of 300.0ms has passed; ";
+    let message = r"cannot map \\slow\share at C:\var\lib\kubelet\pods\smb\u{202e}: the caller's deadline of 300.0ms has passed; ";
     assert!(failure.message.starts_with(message), "{}", failure.message);
     finish_operations(&daemon.executor, &sim).await;
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use terminal_text::escaped;
+
 use crate::executor::Executor;
 use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
 use crate::scheduling::locks::{KeyUse, QueuedRequest};
@@ -120,9 +122,11 @@ impl Executor {
     }
 
     /// Returns the description of the operation that a call has requested, if it is in progress.
-    /// Unlike [`Self::activity`], this is cheap if many calls are in progress.
+    /// Unlike [`Self::activity`], this is cheap if many calls are in progress. As in an error,
+    /// misleading characters are written as code points.
     pub fn description(&self, call: u64) -> Option<String> {
-        self.requests.of_call(call).map(|work| work.describe())
+        let work = self.requests.of_call(call)?;
+        Some(escaped(&work.describe()).into_owned())
     }
 
     /// Returns how often and how long changes have waited for locks.

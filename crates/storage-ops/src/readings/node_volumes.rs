@@ -47,8 +47,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
                     "the volume is on an EFI system, recovery or reserved partition"
                 }
                 _ if partition.is_active && has_volume_of_node(run.node(), number)? => {
-                    "the volume is on the active partition of a disk of the run.node(), from which \
-                     the node starts"
+                    "the volume is on the active partition of a disk from which the node starts"
                 }
                 _ => continue,
             };
