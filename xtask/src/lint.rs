@@ -18,6 +18,7 @@ mod layers;
 mod mutants;
 mod names;
 pub(crate) mod publish;
+mod texts;
 mod unsafe_code;
 mod windows_programs;
 
@@ -66,6 +67,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     let sources = sources()?;
     breaches.extend(layers::breaches(&sources));
     breaches.extend(mutants::breaches(&sources));
+    breaches.extend(texts::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
@@ -96,7 +98,7 @@ fn sources() -> Result<Vec<Source>, Error> {
         .ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
     let checked = |file: &PathBuf| {
         let extension = file.extension().and_then(|extension| extension.to_str());
-        ["rs", "toml", "md", "go"]
+        ["rs", "toml", "md", "go", "txt"]
             .iter()
             .any(|known| extension == Some(known))
     };

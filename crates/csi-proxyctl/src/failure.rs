@@ -292,8 +292,13 @@ mod tests {
 
     #[test]
     fn the_hint_for_pipes_that_nobody_serves_knows_whether_it_is_read_in_a_container() {
-        let [in_container, on_the_node] =
-            [true, false].map(|is_in_container| unserved_pipes(is_in_container)[0]);
+        let [in_container, on_the_node] = [true, false].map(|is_in_container| {
+            let hints = unserved_pipes(is_in_container);
+            for hint in hints {
+                texts::seen!(hint);
+            }
+            hints[0]
+        });
         assert!(
             in_container.contains("kubectl logs") && !in_container.contains("sc.exe"),
             "{in_container}"

@@ -38,6 +38,9 @@ macro_rules! codes {
                 Some(match self { $(Self::$name => stringify!($name),)* _ => return None })
             }
 
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$name),*];
+
             /// Returns the constant of this name.
             pub fn named(name: &str) -> Option<Self> {
                 Some(match name { $(stringify!($name) => Self::$name,)* _ => return None })
@@ -196,6 +199,13 @@ mod tests {
             OsError::from_hresult(0x8004_1010),
             OsError::WBEM_INVALID_CLASS
         );
+    }
+
+    #[test]
+    fn the_message_of_every_code_is_collected() {
+        for code in OsError::ALL {
+            texts::seen!(code.to_string());
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ const FOLDERS: [(&str, &[&str]); 4] = [
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a
 /// program are not listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 14] = [
+const LIBRARIES: [(&str, &[&str]); 15] = [
     ("crates/api", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
     (
@@ -60,6 +60,7 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("sim/faults", &["crates/os"]),
     ("sim/os-sim", &["crates/os"]),
     ("sim/simtest", &["crates/client", "crates/transport"]),
+    ("sim/texts", &["crates/terminal-text"]),
 ];
 
 /// Returns the dependencies between these packages.

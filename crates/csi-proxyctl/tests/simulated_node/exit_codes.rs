@@ -20,6 +20,7 @@ fn assert_failed(run: &Run, code: i32, words: &[&str]) {
     for word in ["panicked", "Err(", "Some(", "{ kind", "Error {"] {
         assert!(!run.stderr.contains(word), "{run:?}");
     }
+    texts::seen!(run.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,7 @@ use transport::listener::bind;
 
 use super::daemon::{Daemon, Sockets};
 use super::node::{IQN, PORTAL, node};
-use super::program::{assert_golden, numbered_volumes, run};
+use super::program::{numbered_volumes, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_show_what_the_node_has() {
@@ -74,7 +74,7 @@ async fn tables_show_what_the_node_has() {
                 "{text}"
             );
         }
-        assert_golden(name, &text);
+        texts::golden!(name, text);
     }
     sim.unplug_disk(2).expect("a disk");
     let mounts = [
@@ -83,7 +83,7 @@ async fn tables_show_what_the_node_has() {
         r"C:\var\lib\kubelet\plugins\mine\mount",
         r"C:\missing",
     ];
-    assert_golden("get-mounts-stale.txt", &run(&sockets, &mounts).ok());
+    texts::golden!("get-mounts-stale.txt", run(&sockets, &mounts).ok());
     let rows: Value =
         serde_json::from_str(&run(&sockets, &[&mounts[..], &["-o", "json"]].concat()).ok())
             .unwrap();
@@ -372,7 +372,7 @@ async fn versions_that_are_not_served_are_shown_as_such() {
         groups[0]["served"],
         json!(["v1beta3", "v1beta2", "v1beta1", "v1alpha1"])
     );
-    assert_golden("versions.txt", &run(&sockets, &["versions"]).ok());
+    texts::golden!("versions.txt", run(&sockets, &["versions"]).ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

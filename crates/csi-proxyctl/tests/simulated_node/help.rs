@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use super::program::assert_golden;
-
 fn help(arguments: &[&str], columns: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_csi-proxyctl"));
     let output = command
@@ -51,8 +49,19 @@ fn help_fits_a_terminal_of_80_columns() {
     ] {
         let text = help(arguments, "80");
         assert_width(&text, 80);
-        assert_golden(name, &text);
+        texts::golden!(name, text);
     }
+}
+
+#[test]
+fn the_help_of_other_commands_is_reviewed() {
+    const COMMANDS: &str = "describe,describe disk,describe volume,describe mount,get disks,\
+                            get volumes,get mounts,get services,top,completions,versions";
+    let all = COMMANDS.split(',').map(|command| {
+        let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        help(&arguments, "80")
+    });
+    texts::golden!("help-others.txt", all.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -60,7 +69,7 @@ fn help_fits_narrow_and_wide_terminals() {
     for (columns, width) in [("60", 60), ("160", 120)] {
         let text = help(&["disk", "partition", "--help"], columns);
         assert_width(&text, width);
-        assert_golden(&format!("help-disk-partition-{columns}.txt"), &text);
+        texts::golden!(&format!("help-disk-partition-{columns}.txt"), &text);
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -134,22 +134,6 @@ pub(crate) fn on_terminal(
     screen.read_to_end(&mut shown).expect("an end");
     process.wait().expect("an end");
     String::from_utf8(shown).expect("UTF-8")
-}
-
-/// Compares a text with a file in `tests/golden`. With `UPDATE_GOLDEN=1`, writes the file instead.
-pub(crate) fn assert_golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).expect("the folder is writable");
-    }
-    let expected =
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(
-        text == expected,
-        "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it"
-    );
 }
 
 /// Returns the GUID paths of volumes with a number in place of each GUID, in the order of their

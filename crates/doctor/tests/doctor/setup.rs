@@ -77,6 +77,20 @@ impl Layer for MountedAt {
     }
 }
 
+/// Collects the texts of the findings.
+fn collected(report: Report) -> Report {
+    for finding in &report.findings {
+        let Finding {
+            check,
+            seen,
+            advice,
+            ..
+        } = finding;
+        texts::seen!(format!("{check}: {seen}\n{advice}"));
+    }
+    report
+}
+
 /// A node with its administration, and what is to be examined.
 pub(crate) struct Patient {
     pub(crate) sim: Sim,
@@ -146,13 +160,13 @@ impl Patient {
     }
 
     pub(crate) fn examine(&self) -> Report {
-        examine(&self.os(), &self.system, &self.settings)
+        collected(examine(&self.os(), &self.system, &self.settings))
     }
 
     /// Examines the node with `layer` around it.
     pub(crate) fn examine_through(&self, layer: impl Layer) -> Report {
         let os: Arc<dyn Os> = Arc::new(Layered::around(self.os(), layer));
-        examine(&os, &self.system, &self.settings)
+        collected(examine(&os, &self.system, &self.settings))
     }
 
     /// Returns the findings that are not [`State::Ok`].

@@ -432,6 +432,7 @@ mod tests {
         ] {
             let status = timeout(text).unwrap_err();
             assert_eq!(status.code(), Code::InvalidArgument, "{text}");
+            texts::seen!(status.message());
         }
     }
 }

@@ -162,7 +162,10 @@ mod tests {
     }
 
     fn decoded(body: &[u8]) -> Result<PathExistsRequest, Code> {
-        decode(Bytes::copy_from_slice(body)).map_err(|status: Status| status.code())
+        decode(Bytes::copy_from_slice(body)).map_err(|status: Status| {
+            texts::seen!(status.message());
+            status.code()
+        })
     }
 
     #[test]
@@ -171,12 +174,7 @@ mod tests {
         assert_eq!(encode(&request(&path)).unwrap().len(), (1 << 20) + 5);
         let status = encode(&request(&(path + "x"))).unwrap_err();
         assert_eq!(status.code(), Code::FailedPrecondition);
-        assert!(
-            status
-                .message()
-                .starts_with("the response has 1048577 bytes, but the limit is 1048576;"),
-            "{status}"
-        );
+        texts::seen!(status.message());
     }
 
     #[test]
@@ -232,6 +230,7 @@ mod tests {
         assert!(check_encoding(&HeaderMap::new()).is_ok() && check("identity").is_ok());
         let status = check("gzip").unwrap_err();
         assert_eq!(status.code(), Code::Unimplemented);
+        texts::seen!(status.message());
         assert_eq!(
             status.metadata().get("grpc-accept-encoding").unwrap(),
             "identity"

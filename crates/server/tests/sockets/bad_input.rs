@@ -218,6 +218,9 @@ fn assert_refused(what: &str, code: Code, outcome: Result<Vec<u8>, Status>) {
         !message.contains("panicked") && !message.contains("defect"),
         "{what}: {message}"
     );
+    let (_, reason) = message.split_once(" request: ").unwrap_or(("", message));
+    let without_values: Vec<&str> = reason.split('"').step_by(2).collect();
+    texts::seen!(without_values.join("\"...\""));
 }
 
 async fn send(

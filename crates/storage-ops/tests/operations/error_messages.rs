@@ -9,10 +9,10 @@ use storage_ops::{
     GetClosestVolumeIdFromTargetPath, GetDiskNumberByName, GetDiskNumberFromVolumeId, GetDiskState,
     GetDiskStats, GetService, GetTargetDisks, GetVolumeIdFromTargetPath, GetVolumeStats, HostPath,
     Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
-    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PartitionDisk,
-    PathExists, RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget, ResizeVolume,
-    Rmdir, RmdirContents, Secret, ServiceName, SetDiskState, SetMutualChapSecret, StartService,
-    StopService, TargetPortal, UncPath, UnmountVolume, VolumeId, WriteVolumeCache,
+    ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, OperationError,
+    PartitionDisk, PathExists, RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget,
+    ResizeVolume, Rmdir, RmdirContents, Secret, ServiceName, SetDiskState, SetMutualChapSecret,
+    StartService, StopService, TargetPortal, UncPath, UnmountVolume, VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -60,6 +60,7 @@ fn fails_to(operation: &impl Operation, attempt: &str) {
         sentence.starts_with(&format!("cannot {attempt}: ")),
         "{sentence:?} does not begin with {attempt:?}"
     );
+    texts::seen!(sentence);
 }
 
 fn failing_with(code: OsError) -> Node {
@@ -335,6 +336,19 @@ fn a_refused_path_reads_as_it_was_sent() {
         error.to_string(),
         r#"the remote path "\host\share" does not begin with \\"#
     );
+}
+
+#[test]
+fn misleading_characters_in_an_error_are_escaped() {
+    fails_to(
+        &Mkdir {
+            path: path("\\pods\\a\u{202e}\u{2028}\u{9b}"),
+            context: None,
+        },
+        r"create the directory C:\var\lib\kubelet\pods\a\u{202e}\u{2028}\u{9b}",
+    );
+    let reason = OperationError::invalid("the server \u{202e} did not answer");
+    assert_eq!(reason.to_string(), r"the server \u{202e} did not answer");
 }
 
 #[test]

@@ -178,6 +178,7 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: ErrorKind)
         text.starts_with("cannot ") && !text.contains('\n') && text.len() < 400,
         "{text}"
     );
+    texts::seen!(text);
     error
 }
 

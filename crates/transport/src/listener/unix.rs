@@ -247,6 +247,7 @@ mod tests {
         fs::set_permissions(&sockets, Permissions::from_mode(0o755)).unwrap();
         let error = bind(&directory.address()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        texts::seen!(error.to_string());
         assert!(
             error
                 .to_string()
@@ -269,6 +270,7 @@ mod tests {
         let mut first = bind(&directory.address()).unwrap();
         let error = bind(&directory.address()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        texts::seen!(error.to_string());
         assert!(
             error.to_string().contains(&directory.address().to_string()),
             "{error}"
@@ -288,10 +290,9 @@ mod tests {
         leave_stale_file(&directory.address());
         fs::remove_file(directory.address().path()).unwrap();
         fs::write(directory.address().path(), "precious").unwrap();
-        assert_eq!(
-            bind(&directory.address()).unwrap_err().kind(),
-            io::ErrorKind::AlreadyExists
-        );
+        let error = bind(&directory.address()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        texts::seen!(error.to_string());
         assert_eq!(
             fs::read_to_string(directory.address().path()).unwrap(),
             "precious"
@@ -322,10 +323,9 @@ mod tests {
     #[tokio::test]
     async fn a_named_pipe_cannot_be_opened_on_unix() {
         let pipe = Location::NamedPipes.address("csi-proxy-disk-v1");
-        assert_eq!(bind(&pipe).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        assert_eq!(
-            connect(&pipe).await.unwrap_err().kind(),
-            io::ErrorKind::Unsupported
-        );
+        for error in [bind(&pipe).unwrap_err(), connect(&pipe).await.unwrap_err()] {
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+            texts::seen!(error.to_string());
+        }
     }
 }

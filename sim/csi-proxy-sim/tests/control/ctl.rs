@@ -1,26 +1,8 @@
 //! The help of `ctl`, and command lines that are not valid.
 
-use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs};
 
 use super::program::{PROGRAM, ctl, folder};
-
-/// Compares a text with a file in `tests/golden`. With `UPDATE_GOLDEN=1`, writes the file instead.
-pub(crate) fn assert_golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
-    if env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).expect("the folder is writable");
-    }
-    let expected =
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(
-        text == expected,
-        "{name} is now:\n{text}\nUPDATE_GOLDEN=1 writes it"
-    );
-}
 
 #[test]
 fn a_simulator_that_does_not_run_is_code_3_with_a_hint() {
@@ -94,7 +76,7 @@ fn the_help_fits_a_terminal_and_the_readme_lists_the_commands() {
         let text = help(command, "80");
         let is_short = |line: &str| line.starts_with("Usage:") || line.chars().count() <= 80;
         assert!(text.lines().all(is_short), "{text}");
-        assert_golden(name, &text);
+        texts::golden!(name, text);
     }
     let text = help(&[], "200");
     let (_, commands) = text.split_once("Commands:\n").expect("a list of commands");

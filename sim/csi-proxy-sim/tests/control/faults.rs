@@ -3,7 +3,6 @@
 use csi_proxy_client::{DiskNumber, ErrorKind};
 use serde_json::Value;
 
-use super::ctl::assert_golden;
 use super::program::Program;
 
 const DISKS: &str =
@@ -47,7 +46,7 @@ fn faults_are_listed_and_cleared() {
             .ok(),
         "id: 3\n"
     );
-    assert_golden("faults.txt", &program.ctl(&["faults"]).ok());
+    texts::golden!("faults.txt", program.ctl(&["faults"]).ok());
     assert_eq!(program.ctl(&["clear-faults", "2"]).ok(), "");
     program
         .ctl(&["clear-faults", "2"])

@@ -2,7 +2,6 @@
 
 use csi_proxy_client::Symlink;
 
-use super::ctl::assert_golden;
 use super::program::Program;
 
 #[tokio::test]
@@ -42,7 +41,7 @@ async fn what_a_container_makes_the_node_sees_and_the_other_way_round() {
             .expect("an answer")
     );
 
-    assert_golden("ls.txt", &program.ctl(&["ls", POD]).ok());
+    texts::golden!("ls.txt", program.ctl(&["ls", POD]).ok());
     let stat = program
         .ctl(&[
             "stat",
