@@ -120,9 +120,10 @@ impl Pages {
         peer: SocketAddr,
     ) -> Response<Full<Bytes>> {
         let is_probe = matches!(request.uri().path(), "/healthz" | "/readyz");
-        let _writing = match is_probe {
-            true => None,
-            false => Some(self.writing.lock().await),
+        let _writing = if is_probe {
+            None
+        } else {
+            Some(self.writing.lock().await)
         };
         self.respond(request, peer)
     }
