@@ -30,6 +30,7 @@ use storage_ops::ConnectionId;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::admission::connections::calls::CallQueue;
 use crate::admission::limits::Limits;
@@ -78,6 +79,8 @@ struct Member {
     /// Taken when the connection is evicted (`Some`), or when the server drains (`None`).
     evict: Option<oneshot::Sender<Option<EvictionGrace>>>,
     evicted_at: Option<Instant>,
+    /// Cancelled when the connection must close because of its many unfinished calls.
+    unfinished: CancellationToken,
     /// Whether the connection does not count as open.
     is_leaving: bool,
 }
@@ -161,6 +164,7 @@ impl Connections {
     /// the limit. Never waits.
     pub(crate) fn admit(&self, process: Option<u32>) -> Connection {
         let (evict, evicted) = oneshot::channel();
+        let unfinished = CancellationToken::new();
         let mut state = self.lock();
         while state.open() >= state.limits.connections && state.evict() {}
         state.totals.accepted += 1;
@@ -175,6 +179,7 @@ impl Connections {
                 rank: None,
                 evict: Some(evict),
                 evicted_at: None,
+                unfinished: unfinished.clone(),
                 is_leaving: false,
             },
         );
@@ -187,6 +192,7 @@ impl Connections {
             id,
             connections: self.clone(),
             no_calls: Notify::new(),
+            unfinished,
         });
         Connection { handle, evicted }
     }
@@ -421,6 +427,8 @@ pub(crate) struct ConnectionHandle {
     pub(crate) id: ConnectionId,
     connections: Connections,
     no_calls: Notify,
+    /// Cancelled when the connection must close because of its many unfinished calls.
+    pub(crate) unfinished: CancellationToken,
 }
 
 impl ConnectionHandle {

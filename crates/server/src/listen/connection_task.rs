@@ -96,7 +96,12 @@ impl ConnectionTask {
             state: self.state,
             phase: self.phase.clone(),
         });
-        let mut unresponsive = pin!(unresponsive(id, &peer, pings));
+        let mut unresponsive = pin!(async {
+            tokio::select! {
+                () = unresponsive(id, &peer, pings) => {}
+                () = peer.connection.unfinished.cancelled() => close_unread(id, &peer),
+            }
+        });
         let eviction = tokio::select! {
             biased;
             ended = answer_calls(&mut http2, &peer) => return log_end(id, ended),
@@ -171,12 +176,7 @@ async fn unresponsive(id: ConnectionId, peer: &Peer, mut pings: PingPong) {
     loop {
         sleep(stall_timeout).await;
         if peer.stall_detector.begin_period() {
-            peer.state.count_stalled_connection();
-            tracing::info!(
-                connection = id.0,
-                "closed a connection whose client does not read its responses"
-            );
-            return;
+            return close_unread(id, peer);
         }
         if peer.has_grown.load(Ordering::Relaxed) {
             peer.connection.close_if_idle();
@@ -195,6 +195,14 @@ async fn unresponsive(id: ConnectionId, peer: &Peer, mut pings: PingPong) {
             }
         }
     }
+}
+
+fn close_unread(id: ConnectionId, peer: &Peer) {
+    peer.state.count_stalled_connection();
+    tracing::info!(
+        connection = id.0,
+        "closed a connection whose client does not read its responses"
+    );
 }
 
 /// Waits until the grace period of an evicted connection is over and no call is in flight on it.

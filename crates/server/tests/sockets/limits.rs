@@ -540,6 +540,38 @@ async fn an_idle_connection_is_closed_if_many_calls_were_open_at_once_on_it() {
     }
 }
 
+#[tokio::test]
+async fn a_client_that_reads_no_responses_makes_no_call_of_another_client_fail() {
+    const DISK: &str = "csi-proxy-disk-v1";
+    let limits = Limits::for_connections(20);
+    let daemon = Setup {
+        limits,
+        ..Setup::default()
+    }
+    .on(&good_input::node());
+    let mut unread = Vec::new();
+    for _ in 0..2 {
+        let mut client = Client::new(daemon.stream(DISK).await).await;
+        client.set_window(0).await;
+        for _ in 0..20 {
+            client.send("/v1.Disk/ListDiskIDs", b"").await;
+        }
+        unread.push(client);
+    }
+    until(|| daemon.server.connections().counts().transferring() >= limits.calls).await;
+    let client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    let calls = (0..16).map(|_| {
+        let mut client = client.clone();
+        let path = r"C:\var\lib\kubelet".to_owned();
+        tokio::spawn(async move { client.path_exists(PathExistsRequest { path }).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.expect("no panic").expect("it is not refused");
+    }
+    let unread = daemon.server.connections().counts().transferring();
+    assert!(unread < limits.calls, "connections were closed");
+}
+
 /// Errors are responses without a message. HTTP/2 stops to read requests when it cannot write, and
 /// the keepalive ends the connection.
 #[tokio::test(start_paused = true)]

@@ -13,13 +13,17 @@
 //! Therefore some slots must remain for the further calls of every connection.
 //!
 //! Of the calls that wait and may take a slot, the next is that of the connection with the fewest
-//! slots, and among equals the earliest. As many calls as there are slots may be in flight without
-//! a slot. At that limit only the first call of a connection is accepted.
+//! slots, and among equals the earliest.
+//!
+//! As many calls as there are slots may be in flight without a slot. At that limit, a further call
+//! closes the connection with the most unfinished calls, which neither run nor wait: its client
+//! leaves requests incomplete or responses unread. If no connection has many of them, only the
+//! first call of a connection is accepted.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
@@ -58,6 +62,9 @@ pub(crate) struct WaitingCall {
     /// What the call requests, without a secret or the name of a user.
     pub(crate) object: String,
 }
+
+/// How many unfinished calls a client that reads its responses has at most at one moment.
+const FEW_UNFINISHED: usize = 16;
 
 /// At the limit of open connections, every other connection has a call in flight.
 const CONNECTIONS_BUSY: &str = "too many connections have calls in flight; try again later";
@@ -121,6 +128,35 @@ impl Connections {
 }
 
 impl State {
+    /// Makes room for a call without a slot: closes the connection with the most calls that neither
+    /// run nor wait, unless connections that are closing make room already. Returns false if every
+    /// connection has few of these calls.
+    fn make_room(&self) -> bool {
+        let mut waiting = BTreeMap::<_, usize>::new();
+        for waiter in &self.calls.waiting {
+            *waiting.entry(waiter.connection.id).or_default() += 1;
+        }
+        let (closing, open): (Vec<_>, Vec<_>) = self
+            .members
+            .iter()
+            .map(|(id, member)| {
+                let started = member.slots + waiting.get(id).copied().unwrap_or_default();
+                (member.calls.saturating_sub(started), &member.unfinished)
+            })
+            .partition(|(_, unfinished)| unfinished.is_cancelled());
+        let closing: usize = closing.iter().map(|(calls, _)| calls).sum();
+        if self.calls.in_flight - self.calls.running < self.calls.slots + closing {
+            return true;
+        }
+        match open.iter().max_by_key(|(calls, _)| *calls) {
+            Some((calls, unfinished)) if *calls > FEW_UNFINISHED => {
+                unfinished.cancel();
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Takes a slot, if the connection may have one more.
     fn take_slot(&mut self, connection: &Arc<ConnectionHandle>) -> Option<CallSlot> {
         let held = &mut self.members.get_mut(&connection.id)?.slots;
@@ -166,7 +202,7 @@ impl ConnectionHandle {
     pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
         let mut guard = self.connections.lock();
         let state = &mut *guard;
-        let Some(member) = state.members.get_mut(&self.id) else {
+        let Some(member) = state.members.get(&self.id) else {
             return Err(Status::unavailable(CONNECTIONS_BUSY));
         };
         if member
@@ -181,10 +217,13 @@ impl ConnectionHandle {
             state.totals.refused_connections_busy += 1;
             return Err(Status::unavailable(CONNECTIONS_BUSY));
         }
-        if !is_first && !state.calls.has_room() {
+        if !is_first && !state.calls.has_room() && !state.make_room() {
             state.totals.refused_calls += 1;
             return Err(Status::unavailable(TOO_MANY_CALLS));
         }
+        let Some(member) = state.members.get_mut(&self.id) else {
+            return Err(Status::unavailable(CONNECTIONS_BUSY));
+        };
         member.calls += 1;
         member.rank = None;
         state.calls.in_flight += 1;

@@ -277,6 +277,29 @@ async fn a_call_whose_request_is_incomplete_holds_no_slot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_the_limit_the_connection_with_the_most_unfinished_calls_is_closed() {
+    const MANY: usize = FEW_UNFINISHED + 1;
+    let all = connections(MANY + FEW_UNFINISHED, TIMEOUT);
+    let [most, fewer, other] = [(); 3].map(|()| all.admit(None));
+    let begin = |connection: &Connection| connection.handle().begin_call();
+    let unfinished = [(&most, MANY), (&fewer, FEW_UNFINISHED)].map(|(connection, calls)| {
+        let calls = (0..calls).map(|_| begin(connection).expect("there is room"));
+        calls.collect::<Vec<_>>()
+    });
+    let _first = run(other.handle()).await.expect("it is the first call");
+    assert!(!most.handle().unfinished.is_cancelled());
+    // Those that are closing make room for as many.
+    let _more: Vec<_> = (0..MANY)
+        .map(|_| begin(&other).expect("another connection has more calls"))
+        .collect();
+    assert!(most.handle().unfinished.is_cancelled());
+    for kept in [&fewer, &other] {
+        assert!(!kept.handle().unfinished.is_cancelled());
+    }
+    drop(unfinished);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_outlives_its_connection_is_counted_until_it_ends() {
     let all = connections(1, TIMEOUT);
     let [connection, other] = [(); 2].map(|()| all.admit(None));
