@@ -12,7 +12,9 @@ use unicode_width::UnicodeWidthStr as _;
 /// Returns the text with each misleading character as its code point, such as `\u{202e}`. A line
 /// break is `\u{a}`, because backslashes are kept, and `\n` may stand in a path such as `C:\new`.
 pub fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_misleading) {
+    // Most errors have only these characters.
+    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if is_plain || !text.contains(is_misleading) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());

@@ -202,7 +202,7 @@ impl ConnectionHandle {
     pub(crate) fn begin_call(self: &Arc<Self>) -> Result<InFlightCall, Status> {
         let mut guard = self.connections.lock();
         let state = &mut *guard;
-        let Some(member) = state.members.get(&self.id) else {
+        let Some(mut member) = state.members.get_mut(&self.id) else {
             return Err(Status::unavailable(CONNECTIONS_BUSY));
         };
         if member
@@ -217,13 +217,16 @@ impl ConnectionHandle {
             state.totals.refused_connections_busy += 1;
             return Err(Status::unavailable(CONNECTIONS_BUSY));
         }
-        if !is_first && !state.calls.has_room() && !state.make_room() {
-            state.totals.refused_calls += 1;
-            return Err(Status::unavailable(TOO_MANY_CALLS));
+        if !is_first && !state.calls.has_room() {
+            let has_made_room = state.make_room();
+            member = match state.members.get_mut(&self.id) {
+                Some(member) if has_made_room => member,
+                _ => {
+                    state.totals.refused_calls += 1;
+                    return Err(Status::unavailable(TOO_MANY_CALLS));
+                }
+            };
         }
-        let Some(member) = state.members.get_mut(&self.id) else {
-            return Err(Status::unavailable(CONNECTIONS_BUSY));
-        };
         member.calls += 1;
         member.rank = None;
         state.calls.in_flight += 1;
