@@ -11,13 +11,15 @@
 //! A flood of dials would thus evict the connection of another client before its first call. Two
 //! rules prevent this. Connections of a process that has more than an eighth of the limit are
 //! evicted before all others. Newcomers, which were accepted less than [`NEWCOMER_TIME`] ago, are
-//! evicted after older connections, and the oldest newcomer first: even many processes that dial
-//! together evict a newcomer only after they have filled the limit once.
+//! evicted after older connections: first those of the process with the most connections, and among
+//! equals the oldest newcomer. Even many processes that dial together evict the newcomer of another
+//! process only after they have filled the limit once with one connection each.
 
 pub(crate) mod calls;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -267,9 +269,13 @@ impl State {
         let large = self.limits.connections / 8;
         let idle = self.members.iter().filter_map(|(&id, member)| {
             let rank = member.rank?;
-            let has_few = open.get(&member.process).is_none_or(|&open| open <= large);
-            let is_new = member.accepted_at.elapsed() < NEWCOMER_TIME;
-            Some((has_few, is_new, (!is_new).then_some(rank), id, rank.0))
+            let of_process = open.get(&member.process).copied().unwrap_or_default();
+            let order = if member.accepted_at.elapsed() < NEWCOMER_TIME {
+                (true, Reverse(of_process), None)
+            } else {
+                (false, Reverse(0), Some(rank))
+            };
+            Some((of_process <= large, order, id, rank.0))
         });
         let Some((.., id, class)) = idle.min() else {
             return false;

@@ -212,6 +212,25 @@ async fn a_flood_of_many_processes_evicts_old_connections_before_a_newcomer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_newcomer_of_a_process_with_few_connections_is_evicted_last() {
+    let connections = at_most(16);
+    let mut newcomer = connections.admit(Some(1));
+    let busy: Vec<_> = (2..16)
+        .map(|process| connections.admit(Some(process)))
+        .collect();
+    let calls: Vec<_> = busy
+        .iter()
+        .map(|one| one.handle().begin_call().unwrap())
+        .collect();
+    let flood: Vec<_> = (2..16)
+        .map(|process| connections.admit(Some(process)))
+        .collect();
+    never(newcomer.evicted()).await;
+    assert_eq!(connections.counts().evicted_silent, 13);
+    drop((calls, flood));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     let connections = at_most(2);
     let (mut one, mut other) = (
