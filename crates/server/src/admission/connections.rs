@@ -40,6 +40,9 @@ use crate::admission::limits::Limits;
 /// How many evicted connections may use their grace period at the same time.
 const MAX_LEAVING: usize = 64;
 
+/// A process has few connections if it has at most this fraction of the limit.
+const FEW_CONNECTIONS: usize = 8;
+
 /// How long a connection is a newcomer: ample time to send the preface and begin a call.
 const NEWCOMER_TIME: Duration = Duration::from_millis(200);
 
@@ -266,16 +269,18 @@ impl State {
         for member in self.members.values().filter(|member| !member.is_leaving) {
             *open.entry(member.process).or_default() += 1;
         }
-        let large = self.limits.connections / 8;
+        let now = Instant::now();
         let idle = self.members.iter().filter_map(|(&id, member)| {
             let rank = member.rank?;
             let of_process = open.get(&member.process).copied().unwrap_or_default();
-            let order = if member.accepted_at.elapsed() < NEWCOMER_TIME {
-                (true, Reverse(of_process), None)
+            let has_few = of_process <= self.limits.connections / FEW_CONNECTIONS;
+            let is_newcomer = now < member.accepted_at + NEWCOMER_TIME;
+            let order = if is_newcomer {
+                (Some(Reverse(of_process)), None)
             } else {
-                (false, Reverse(0), Some(rank))
+                (None, Some(rank))
             };
-            Some((of_process <= large, order, id, rank.0))
+            Some((has_few, order, id, rank.0))
         });
         let Some((.., id, class)) = idle.min() else {
             return false;
