@@ -27,6 +27,8 @@ pub struct Config {
     /// Further paths of the node itself, such as those of the container runtime: no driver may use
     /// their volumes.
     pub node_paths: Vec<HostPath>,
+    /// Whether PartitionDisk leaves a partitioned disk offline or read-only.
+    pub leave_partitioned_disks: bool,
     /// Whether SMB mappings must be encrypted.
     pub require_privacy: bool,
     /// Whether a readable SMB mapping may be used by a user other than the one for whom it was
@@ -111,6 +113,7 @@ impl Default for Config {
             plugin_dir: None,
             pod_dir: None,
             node_paths: Vec::new(),
+            leave_partitioned_disks: false,
             require_privacy: true,
             share_smb_mappings: false,
             refuse_other_smb_passwords: false,

@@ -62,6 +62,8 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
     let mut daemon_flags = flags.daemon.clone();
     // The Go program gives a second user the access of the first.
     daemon_flags.node.share_smb_mappings |= go_version.is_some();
+    // It leaves a partitioned disk offline or read-only.
+    daemon_flags.node.leave_partitioned_disks |= go_version.is_some();
     log::start(&daemon_flags.log)?;
     let SimulatedNode { sim, name, state } = node;
     let (restarts, mut requests) = mpsc::channel(1);

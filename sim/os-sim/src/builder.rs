@@ -80,6 +80,11 @@ impl Builder {
         self.change(|disk| disk.offline = true)
     }
 
+    /// Takes the disk offline for a reason of `MSFT_Disk.OfflineReason`.
+    pub fn offline_because(self, reason: u32) -> Self {
+        self.offline().change(|disk| disk.offline_reason = reason)
+    }
+
     /// Sets the size of a logical sector: 512, or 4096 for a 4Kn disk.
     pub fn sector_size(self, bytes: u32) -> Self {
         self.change(|disk| disk.sector_size = bytes)

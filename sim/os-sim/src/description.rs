@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::timing::Timing;
 use crate::description::quantity::NumberOrText;
+use crate::disks::OFFLINE_BY_POLICY;
 use crate::hex;
 use crate::iscsi::{Portal, Target};
 use crate::services::ServiceModel;
@@ -85,6 +86,8 @@ pub struct DiskDescription {
     pub sector_size: u32,
     /// Whether the disk is offline.
     pub offline: bool,
+    /// Why the disk is offline (`MSFT_Disk.OfflineReason`). Default: 1, a policy.
+    pub offline_reason: u32,
     /// How many times a policy takes the disk offline again after it was brought online.
     pub offline_again: u32,
     /// Whether the disk is read-only.
@@ -279,6 +282,7 @@ impl Default for DiskDescription {
             page83: Page83::Unique,
             sector_size: 512,
             offline: false,
+            offline_reason: OFFLINE_BY_POLICY,
             offline_again: 0,
             read_only: false,
             content: Content::Raw,

@@ -29,6 +29,10 @@ const RESERVED_END: u64 = 16 << 20;
 pub(crate) const VENDOR: &str = "Msft    ";
 pub(crate) const PRODUCT: &str = "Virtual Disk    ";
 
+/// The values of `MSFT_Disk.OfflineReason` for a policy and for a collision of signatures.
+pub(crate) const OFFLINE_BY_POLICY: u32 = 1;
+pub(crate) const OFFLINE_BY_COLLISION: u32 = 4;
+
 /// A disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
@@ -48,6 +52,9 @@ pub(crate) struct Disk {
     /// Whether the storage provider knows the disk. The provider learns of a disk some time after
     /// Windows has detected it.
     pub known_to_provider: bool,
+    /// Why the disk is offline, as `MSFT_Disk.OfflineReason` has it. Meaningless while the disk is
+    /// online.
+    pub offline_reason: u32,
     /// How many more times a policy takes the disk offline again after it was brought online.
     pub offline_again: u32,
     pub bus: u32,
@@ -196,9 +203,11 @@ impl Disk {
         }
     }
 
-    /// Makes the disk offline, also for the storage provider.
+    /// Makes the disk offline, also for the storage provider, because another disk has its
+    /// signature.
     pub(crate) fn take_offline(&mut self) {
         self.attributes |= DiskAttributes::OFFLINE;
+        self.offline_reason = OFFLINE_BY_COLLISION;
         self.provider_cache.attributes = self.attributes;
     }
 

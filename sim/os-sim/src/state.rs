@@ -10,7 +10,7 @@ use os::{OsError, OsResult, Uuid};
 
 use crate::clock::timing::Timing;
 use crate::disks::mount_manager::Mount;
-use crate::disks::{Disk, Volume, Writability};
+use crate::disks::{Disk, OFFLINE_BY_POLICY, Volume, Writability};
 use crate::files::file_system::{FileId, FileSystem};
 use crate::files::handles::{Opened, ProcessId};
 use crate::iscsi::Iscsi;
@@ -234,6 +234,9 @@ impl State {
             return;
         };
         self.set_attributes(device, disk.attributes | DiskAttributes::OFFLINE);
+        if self.collides(device) {
+            self.disks.entry(device).and_modify(Disk::take_offline);
+        }
     }
 
     /// Schedules the arrival of the volumes of a disk, if the disk is visible and online.
@@ -264,6 +267,9 @@ impl State {
         let was_offline = disk.is_offline();
         disk.attributes = attributes;
         if disk.is_offline() {
+            if !was_offline {
+                disk.offline_reason = OFFLINE_BY_POLICY;
+            }
             self.dismount(device);
             return;
         }

@@ -112,6 +112,14 @@ pub static TABLE: [Section; 5] = [
                 set: |flags, text| sid(text).map(|sid| flags.node.format_writers.push(sid)),
             },
             Flag {
+                name: "leave-partitioned-disks",
+                kind: FlagKind::Switch,
+                default: "false",
+                help: "Let PartitionDisk leave a partitioned disk offline or read-only. Default: \
+                       bring it online and make it writable, if no data is endangered.",
+                set: |flags, text| switch(text).map(|on| flags.node.leave_partitioned_disks = on),
+            },
+            Flag {
                 name: "require-privacy",
                 kind: FlagKind::Switch,
                 default: "true",

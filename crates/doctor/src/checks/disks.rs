@@ -1,9 +1,29 @@
 //! The disks: offline ones, read-only ones, and those that cannot be read.
 
+use std::collections::BTreeMap;
+
+use storage_ops::inspect::DiskReadings;
+
 use crate::Examination;
 use crate::checks::counted;
 
 const CHECK: &str = "Disks";
+
+/// Returns the numbers of each group of disks that have the same page 83 identifier or, without
+/// one, the same serial number.
+fn with_same_identifier(disks: &[DiskReadings]) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for disk in disks {
+        let identifiers = [disk.page83.as_ref(), disk.serial.as_ref()];
+        let mut known = identifiers.into_iter().flatten().map(|text| text.trim());
+        if let Some(identifier) = known.find(|text| !text.is_empty()) {
+            let numbers = groups.entry(identifier).or_default();
+            numbers.push(disk.number.0.to_string());
+        }
+    }
+    let shared = groups.into_values().filter(|numbers| numbers.len() > 1);
+    shared.map(|numbers| numbers.join(" and ")).collect()
+}
 
 pub(super) fn check(examination: &mut Examination<'_>) {
     let report = &mut examination.report;
@@ -34,8 +54,8 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                     CHECK,
                     format!("{number} is {state}"),
                     format!(
-                        "a driver {is} when a pod needs it (SetDiskState); otherwise leave it as \
-                         it is"
+                        "a driver {is} when a pod needs it (PartitionDisk or SetDiskState); \
+                         otherwise leave it as it is"
                     ),
                 );
             }
@@ -46,6 +66,15 @@ pub(super) fn check(examination: &mut Examination<'_>) {
         if let Err(error) = &disk.size {
             report.unchecked(CHECK, format!("the size of {number}"), error, error.code());
         }
+    }
+    for group in with_same_identifier(&disks) {
+        report.warning(
+            CHECK,
+            format!("disks {group} have one identifier"),
+            "if they are paths to one LUN, install MPIO before a pod uses the LUN, because writing \
+             through both destroys its file system; if one is a copy, give it an identifier of its \
+             own",
+        );
     }
     report.ok(
         CHECK,

@@ -391,6 +391,23 @@ fn a_defect_in_the_description_of_a_node_makes_one_finding() {
             ["disk 2 is offline and read-only", ""],
         ),
         (
+            disk(
+                "page83 = { ascii = 'lun' }\n[[disk]]\nsize = '1 GiB'\npage83 = { ascii = 'lun' }",
+            ),
+            State::Warning,
+            "Disks",
+            ["disks 2 and 3 have one identifier", ""],
+        ),
+        (
+            disk(
+                "page83 = 'none'\nserial = 'lun'\n[[disk]]\nsize = '1 GiB'\npage83 = 'none'\n\
+                 serial = ' lun'",
+            ),
+            State::Warning,
+            "Disks",
+            ["disks 2 and 3 have one identifier", ""],
+        ),
+        (
             (link, r"target = 'C:\gone'".to_owned()),
             State::Warning,
             "Links and mount points",

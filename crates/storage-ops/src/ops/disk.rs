@@ -2,6 +2,7 @@
 
 mod online;
 mod partition;
+pub(crate) mod partitioned;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -162,6 +163,15 @@ fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
     Ok(found)
 }
 
+/// Returns whether a disk that could not be read is known to be one of the node itself. The number
+/// of a disk that was never opened is not known.
+fn is_of_node(run: Run<'_>, disk: &UnreadDisk) -> bool {
+    match disk.device {
+        Device::Disk(number) => node_volumes::has_volume_of_node(run.node(), number) == Ok(true),
+        _ => false,
+    }
+}
+
 /// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name.
 /// Fails while any disk cannot be read, except the disks of the node itself and removed disks: the
 /// unreadable disk may be the requested one.
@@ -197,15 +207,10 @@ impl Operation for GetDiskNumberByName {
             removed,
             ..
         } = read_ids(run)?;
-        // No driver asks for a disk of the node itself. The number of a disk that was never opened
-        // is not known.
-        let is_of_node = |disk: &UnreadDisk| match disk.device {
-            Device::Disk(number) => {
-                node_volumes::has_volume_of_node(run.node(), number) == Ok(true)
-            }
-            _ => false,
-        };
-        let unread = without_page83.into_iter().find(|disk| !is_of_node(disk));
+        // No driver asks for a disk of the node itself.
+        let unread = without_page83
+            .into_iter()
+            .find(|disk| !is_of_node(run, disk));
         let found: Vec<_> = ids
             .iter()
             .filter(|(_, ids)| has_name(ids))
@@ -327,6 +332,15 @@ impl Operation for SetDiskState {
         let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(run.node(), self.disk)?;
+        } else if readings::disk::is_offline(run, &disk)?
+            && let Ok(Some(other)) = partitioned::with_same_identifier(run, self.disk)?
+        {
+            tracing::warn!(
+                disk = self.disk.0,
+                other = other.0,
+                "brings a disk online that has the identifier of another disk: if both are paths \
+                 to one LUN, writing through both destroys its file system; install MPIO"
+            );
         }
         set_state(run, &disk, self.online)?;
         if !self.online {

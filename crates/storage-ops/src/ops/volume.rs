@@ -8,14 +8,17 @@ pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;
 
+use os::abi::DiskAttributes;
+
 use crate::devices::{Disk, FileSystem, Partition};
 use crate::error::OperationError;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
+use crate::ops::disk::partitioned::offline_error;
 use crate::readings;
 use crate::scheduling::{
-    LockKey, OperationContext, PoolKind, Resource, RunResult, failed, failed_precondition,
+    LockKey, OperationContext, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
 };
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
@@ -26,8 +29,8 @@ pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey>
     Ok(LockKey::Disk(readings::volume::disk_of(run, volume)?))
 }
 
-/// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. A
-/// disk without volumes is an error.
+/// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. The
+/// list of a disk without partitions is empty. A partition without a volume is an error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListVolumesOnDisk {
     /// The disk.
@@ -54,16 +57,22 @@ impl Operation for ListVolumesOnDisk {
 
     fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
-        if readings::disk::is_offline(run, &disk)? {
-            return failed_precondition(
-                "the disk is offline; bring it online with SetDiskState first",
-            );
+        let attributes = readings::disk::attributes(run, &disk)?;
+        if attributes & DiskAttributes::OFFLINE != 0 {
+            let table = caught(readings::disk::partition_table(run, &disk))?;
+            return if table.is_ok_and(|table| !table.is_partitioned()) && self.partition == 0 {
+                Ok(Vec::new())
+            } else {
+                failed(offline_error(run, &disk, attributes)?)
+            };
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
+        let mut is_partitioned = true;
         // A new partition has no volume yet. A partition that never gets a volume must not make the
         // listing of the other volumes fail.
         run.poll_arrival(|| {
             let table = readings::disk::partition_table(run, &disk)?;
+            is_partitioned = table.is_partitioned();
             let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;
             let wanted = found
                 .iter()
@@ -86,7 +95,8 @@ impl Operation for ListVolumesOnDisk {
                 "the volume of the first data partition has not arrived, or cannot be read",
             );
         }
-        if volumes.is_empty() {
+        // A driver may list the volumes to learn whether it must partition the disk.
+        if volumes.is_empty() && (is_partitioned || self.partition != 0) {
             failed(OperationError::not_found(format!(
                 "no volume was found on {}",
                 self.disk

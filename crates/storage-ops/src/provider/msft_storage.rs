@@ -239,6 +239,16 @@ pub(crate) fn create_partition(
     })
 }
 
+/// Queries why Windows keeps a disk offline (WMI-DISK-12). Returns `None` if Windows gives no reason.
+pub(crate) fn offline_reason(run: Run<'_>, disk: &Disk) -> RunResult<Option<u32>> {
+    run.require_pool(PoolKind::Wmi)?;
+    let instance = instance_of(run, disk)?;
+    // The provider may still report a disk as online that has just been taken offline.
+    let is_offline = instance.bool("IsOffline") == Some(true);
+    let reason = instance.u32("OfflineReason");
+    Ok(reason.filter(|reason| *reason != 0 && is_offline))
+}
+
 /// Brings a disk online and makes it writable, or takes it offline.
 pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
     retry_if_stale(run, || {

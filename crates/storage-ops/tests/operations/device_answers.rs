@@ -311,19 +311,31 @@ fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitione
     node.run(&PARTITION).unwrap();
     assert!(!raw.disk(1).unwrap().offline);
     volume_on(&node, 1);
-    // The storage provider reports the partition, so the disk stays offline, as one does whose
-    // table can be read.
+    // The storage provider reports the partition, so nothing is initialized.
     let partitioned = ntfs().offline().build();
     let node = probed(&partitioned, unreadable_while_offline(&partitioned));
     node.run(&PARTITION).unwrap();
-    assert!(partitioned.disk(1).unwrap().offline);
-    node.run(&set_online(1, true)).unwrap();
     volume_on(&node, 1);
+    assert_eq!(
+        partitioned.volume_on(1).unwrap().file_system.as_deref(),
+        Some("NTFS")
+    );
+    // The disk may be a second path to a partitioned one.
+    let second_path = os_sim::node()
+        .disk(GIB)
+        .page83_ascii("lun")
+        .offline()
+        .disk(GIB)
+        .page83_ascii("lun")
+        .build();
+    let node = probed(&second_path, unreadable_while_offline(&second_path));
+    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
+    assert!(second_path.disk(1).unwrap().offline);
 }
 
 #[test]
 fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
-    let sim = ntfs().offline().build();
+    let sim = ntfs().offline_because(0).build();
     probed(&sim, failing_once(LAYOUT, OsError::IO_DEVICE))
         .run(&PARTITION)
         .unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::automount::returning;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, node_on, ntfs, probed, refused,
-    set_online, traced, volume_on,
+    GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, leaving_partitioned_disks, node_on,
+    ntfs, probed, refused, set_online, traced, volume_on,
 };
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
@@ -126,10 +126,11 @@ fn a_disk_state_that_was_undone_is_set_again() {
 #[test]
 fn a_partitioned_disk_that_is_offline_is_not_waited_for() {
     let sim = os_sim::node().disk(GIB).partitioned().offline().build();
-    let (node, trace) = traced(&sim, NoProbe);
+    let (node, trace) = leaving_partitioned_disks(&sim);
     let before = sim.now();
     node.run(&PARTITION).unwrap();
     assert_eq!((sim.now(), trace.counts().wmi), (before, 0));
+    assert!(sim.disk(1).unwrap().offline);
 }
 
 #[test]

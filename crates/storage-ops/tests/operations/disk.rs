@@ -74,8 +74,7 @@ fn contract_18_a_partitioned_disk_is_left_unchanged() {
             os_sim::node().disk(GIB).partitioned().build(),
         ),
         ("formatted", ntfs().build()),
-        ("offline", ntfs().offline().build()),
-        ("read-only", ntfs().read_only().build()),
+        ("offline", ntfs().offline_because(0).build()),
         (
             "file system at sector 0",
             os_sim::node()
@@ -94,7 +93,7 @@ fn contract_18_a_partitioned_disk_is_left_unchanged() {
 
 #[test]
 fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
-    let sim = ntfs().offline().build();
+    let sim = ntfs().offline_because(0).build();
     let node = node_on(&sim);
     node.run(&PARTITION).unwrap();
     refused(&node, &volumes_of(1), ErrorKind::FailedPrecondition);

@@ -21,6 +21,7 @@ mod links;
 mod mounts;
 mod nested_directories;
 mod node_volumes;
+mod partitioned_disks;
 mod path_locks;
 mod path_lookup;
 mod path_query;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::refusals::Warnings;
+use crate::refusals::Log;
 use crate::setup::{
     GIB, NoProbe, ONE, PARTITION, both, failing, layered, node_on, ntfs, probed, provider, refused,
     set_online, traced, volume_on,
@@ -379,10 +379,7 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
 fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
     for code in [5, 6, 4099, 40001, 40003, 43006] {
         let (sim, volume) = raw_volume();
-        let (node, warnings) = (
-            answering(&sim, "Format", code, 3),
-            Arc::new(Warnings::default()),
-        );
+        let (node, warnings) = (answering(&sim, "Format", code, 3), Arc::new(Log::default()));
         tracing::subscriber::with_default(Arc::clone(&warnings), || {
             node.run(&FormatVolume::new(volume)).unwrap();
         });

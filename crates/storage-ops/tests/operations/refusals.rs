@@ -14,12 +14,12 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::setup::{contents, map, mkdir, mount, ntfs, path, refused, volume_on};
 
-/// A log that notes the statement and the text of each warning.
+/// A log that notes the statement and the text of each line, except those for debugging.
 #[derive(Default)]
-pub(crate) struct Warnings(Mutex<Vec<(Identifier, String)>>);
+pub(crate) struct Log(Mutex<Vec<(Identifier, String)>>);
 
-impl Warnings {
-    /// Returns how many warnings contain these words.
+impl Log {
+    /// Returns how many lines contain these words.
     pub(crate) fn with(&self, words: &str) -> usize {
         self.0
             .lock()
@@ -39,9 +39,9 @@ impl Visit for Text {
     }
 }
 
-impl Subscriber for Warnings {
+impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN
+        *metadata.level() <= Level::INFO
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -82,7 +82,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
     );
     node.run(&map(r"\\files\one", r"FILES\anna", "right-secret"))
         .unwrap();
-    let warnings = Arc::new(Warnings::default());
+    let warnings = Arc::new(Log::default());
     tracing::subscriber::with_default(Arc::clone(&warnings), || {
         refused(
             &node,

@@ -211,6 +211,17 @@ pub(crate) fn traced(sim: &Sim, probe: impl Probe + 'static) -> (Node, Arc<Trace
     )
 }
 
+/// Returns a node on `sim` that leaves partitioned disks as they are, and a trace of its calls.
+pub(crate) fn leaving_partitioned_disks(sim: &Sim) -> (Node, Arc<Trace>) {
+    let trace = Arc::new(Trace::recording());
+    let probes = vec![Arc::clone(&trace) as Arc<dyn Probe>];
+    let config = Config::default().with(|config| config.leave_partitioned_disks = true);
+    (
+        Node::new(Arc::new(Probed::new(sim.process(), probes)), config),
+        trace,
+    )
+}
+
 /// Returns a fault that fails each call of `primitive` with `code`.
 pub(crate) fn failing(primitive: &'static str, code: OsError) -> Fault {
     Fault::each(

@@ -66,7 +66,11 @@ impl GoVersion {
                 .filter(|disk| is_brought_online && disk.read_only)
                 .and(number),
             cannot_partition: disk
-                .filter(|disk| rpc == "PartitionDisk" && (disk.offline || disk.read_only))
+                .filter(|disk| {
+                    let is_partitioned = disk.partitions.iter().any(|part| part.volume.is_some());
+                    let is_ready = !disk.offline && !disk.read_only;
+                    rpc == "PartitionDisk" && !is_ready && !is_partitioned
+                })
                 .and(number),
         }
     }
@@ -81,7 +85,8 @@ pub(super) struct Imitation {
     formatted: Option<Uuid>,
     /// The disk that was read-only, which the Go program leaves so.
     read_only: Option<u32>,
-    /// The disk that is offline or read-only, which the Go program cannot partition.
+    /// The disk without partitions that is offline or read-only, which the Go program cannot
+    /// partition.
     cannot_partition: Option<u32>,
 }
 

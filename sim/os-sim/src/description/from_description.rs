@@ -151,6 +151,7 @@ impl State {
             system: false,
             visible: false,
             known_to_provider: false,
+            offline_reason: description.offline_reason,
             offline_again: description.offline_again,
             bus: description.bus,
             location: description.location.clone().unwrap_or_else(|| {

@@ -6,7 +6,7 @@ use os::{OsResult, Uuid};
 use crate::description::from_description::{SYSTEM_DIRECTORIES, SYSTEM_LINKS};
 use crate::description::{Content, Description, DiskDescription, FileDescription, Page83};
 use crate::disks::mount_manager::mounted_volume;
-use crate::disks::{Disk, Layout, Partition, Volume};
+use crate::disks::{Disk, Layout, OFFLINE_BY_POLICY, Partition, Volume};
 use crate::external::readlink_text;
 use crate::files::file_system::FileSystem;
 use crate::files::reparse_point;
@@ -230,6 +230,11 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
         page83: describe_page83(disk),
         sector_size: u32::try_from(disk.sector).unwrap_or(u32::MAX),
         offline: disk.is_offline(),
+        offline_reason: if disk.is_offline() {
+            disk.offline_reason
+        } else {
+            OFFLINE_BY_POLICY
+        },
         offline_again: disk.offline_again,
         read_only: disk.is_read_only(),
         content: match disk.layout {

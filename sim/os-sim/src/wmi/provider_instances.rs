@@ -100,6 +100,10 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("Size", long(disk.provider_cache.size)),
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
+            (
+                "OfflineReason",
+                Value::U32(if offline { disk.offline_reason } else { 0 }),
+            ),
             ("PartitionStyle", Value::U32(style)),
             (
                 "LargestFreeExtent",

@@ -6,7 +6,7 @@ use os::OsError;
 use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, Partition};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
@@ -35,14 +35,7 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     }
     run.begin_mutation()?;
     let changed = if online {
-        // Writable first: Windows would mount the volumes of a read-only disk read-only.
-        let writable = attributes & Bits::READ_ONLY == 0;
-        let cleared = if writable {
-            Ok(())
-        } else {
-            disk.set_attributes(run.os(), 0, Bits::READ_ONLY)
-        };
-        cleared.and_then(|()| disk.set_attributes(run.os(), 0, Bits::OFFLINE))
+        make_online(run, disk, attributes)
     } else {
         readings::volume::flush_all(run, &disk.reader(run.os())?)?;
         disk.set_attributes(run.os(), Bits::OFFLINE, Bits::OFFLINE)
@@ -72,6 +65,15 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
         return Ok(());
     }
     failed_precondition("Windows reported success, but the state of the disk has not changed")
+}
+
+/// Makes the driver of a disk that has `attributes` clear [`DiskAttributes::READ_ONLY`], and then
+/// [`DiskAttributes::OFFLINE`]: Windows would mount the volumes of a read-only disk read-only.
+pub(super) fn make_online(run: Run<'_>, disk: &Disk, attributes: u64) -> OperationResult<()> {
+    if attributes & DiskAttributes::READ_ONLY != 0 {
+        disk.set_attributes(run.os(), 0, DiskAttributes::READ_ONLY)?;
+    }
+    disk.set_attributes(run.os(), 0, DiskAttributes::OFFLINE)
 }
 
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by

@@ -1,5 +1,6 @@
 //! Partitioning a disk.
 
+use os::abi::DiskAttributes;
 use os::{Access, Instance, Returned};
 
 use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
@@ -7,17 +8,20 @@ use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::online::{
-    bring_volumes_online, set_state, wait_for_volumes_online, while_online,
-};
+use crate::ops::disk::online::{bring_volumes_online, wait_for_volumes_online, while_online};
+use crate::ops::disk::partitioned::{Outcome, make_usable};
 use crate::provider::msft_storage;
 use crate::readings;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, Stop, failed_precondition};
+use crate::scheduling::{
+    LockKey, PoolKind, Resource, RunResult, Stop, failed, failed_precondition,
+};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no
-/// partition table, and a basic data partition if it has no partition. A partitioned disk is left
-/// unchanged.
+/// partition table, and a basic data partition if it has no partition. The partitions of a
+/// partitioned disk are left unchanged; the disk is brought online and made writable, unless that
+/// could endanger data (`ops/disk/partitioned.rs`) or
+/// [`Config::leave_partitioned_disks`](crate::Config::leave_partitioned_disks) is set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionDisk {
     /// The disk.
@@ -75,6 +79,17 @@ impl Operation for PartitionDisk {
             }
             let volumes = wait_for_volumes_online(run, &disk)?;
             return bring_volumes_online(run, &disk, &volumes);
+        }
+        let attributes = readings::disk::attributes(run, &disk)?;
+        if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) != 0
+            && !run.node().config().leave_partitioned_disks
+            && let Outcome::Left(reason) = make_usable(run, &disk, attributes)?
+        {
+            tracing::warn!(
+                disk = self.disk.0,
+                reason,
+                "left a partitioned disk offline or read-only"
+            );
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive
         // when it is brought online.
@@ -149,7 +164,8 @@ fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
 
 impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it and the disk is offline, brings
-    /// the disk online and tries again: Windows may not read the table of an offline disk.
+    /// the disk online as a partitioned one and tries again: Windows may not read the table of an
+    /// offline disk.
     fn known_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
         let read = || table_or_none(&disk.reader(run.os())?);
         // A single error may be transient.
@@ -159,8 +175,18 @@ impl PartitionDisk {
             Err(Stop::Failed(error))
                 if error.kind != ErrorKind::NotFound && disk.is_offline().unwrap_or(false) =>
             {
-                set_state(run, disk, true)?;
-                Ok(read()?)
+                let attributes = readings::disk::attributes(run, disk)?;
+                match make_usable(run, disk, attributes)? {
+                    Outcome::Usable => Ok(read()?),
+                    Outcome::Left(reason) => {
+                        let reason = format!(
+                            "{}; the disk is offline and may be partitioned, and it stays offline, \
+                             because {reason}",
+                            error.reason
+                        );
+                        failed(OperationError { reason, ..error })
+                    }
+                }
             }
             known => known,
         }

@@ -77,9 +77,10 @@ impl Operation for ResizeVolume {
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
-            // The list is never empty.
             ResizeTarget::FirstVolumeOfDisk(disk) => {
-                ListVolumesOnDisk { disk, partition: 0 }.run(run)?[0]
+                let volumes = ListVolumesOnDisk { disk, partition: 0 }.run(run)?;
+                let none = || OperationError::not_found(format!("no volume was found on {disk}"));
+                *volumes.first().ok_or_else(none)?
             }
         };
         let number = readings::volume::locked_disk_of(run, volume)?;

@@ -82,7 +82,10 @@ const CLASSES: &[Class] = &[
         "MSFT_Disk",
         &[
             (Text, "Location ObjectId Path SerialNumber UniqueId"),
-            (Number, "LargestFreeExtent Number PartitionStyle Size"),
+            (
+                Number,
+                "LargestFreeExtent Number OfflineReason PartitionStyle Size",
+            ),
             (Bool, "IsOffline IsReadOnly"),
             (Other, "OperationalStatus"),
         ],
