@@ -122,6 +122,12 @@ impl OperationError {
         Self { kind, ..self }
     }
 
+    /// Returns the same error with what failed because of it before its reason.
+    pub(crate) fn in_context(self, context: impl fmt::Display) -> Self {
+        let reason = format!("{context}: {}", self.reason);
+        Self { reason, ..self }
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.kind == ErrorKind::NotFound
     }

@@ -16,7 +16,7 @@ const DRIVERS: [(&str, usize, u64); 10] = [
     ("smb", 13, 4),
     ("azurefile", 12, 2),
     ("azurefile v1beta", 11, 2),
-    ("gce-pd", 43, 10),
+    ("gce-pd", 43, 13),
     ("gce-pd v1beta", 27, 10),
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),

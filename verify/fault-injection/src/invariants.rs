@@ -40,6 +40,11 @@ impl Baseline {
         }
     }
 
+    /// Returns whether `sim` is in the same state.
+    pub fn is_state_of(&self, sim: &Sim) -> bool {
+        sim.snapshot() == self.snapshot
+    }
+
     /// Checks that nothing was destroyed, and that only lines beginning with one of `changes` have
     /// changed. Ignores disk `removed`.
     pub fn check(&self, sim: &Sim, changes: &[&str], removed: Option<u32>) -> Vec<String> {
@@ -67,7 +72,16 @@ impl Baseline {
             .iter()
             .filter(|(disk, _)| Some(**disk) != removed)
         {
-            if !table.is_raw() && !now.get(disk).is_some_and(|now| table.is_preserved_in(now)) {
+            // Windows gives the second of two disks with one identifier another one.
+            let collides = self
+                .tables
+                .iter()
+                .any(|(other, known)| other != disk && known.disk_id == table.disk_id);
+            if !table.is_raw()
+                && !now
+                    .get(disk)
+                    .is_some_and(|now| table.is_preserved_in(now, collides))
+            {
                 violations.push(format!(
                     "the partition table of disk {disk} was {table:?} and is {:?}",
                     now.get(disk)
@@ -107,9 +121,9 @@ impl Table {
         PartitionStyle(self.style) == PartitionStyle::RAW
     }
 
-    fn is_preserved_in(&self, now: &Self) -> bool {
+    fn is_preserved_in(&self, now: &Self, may_change_id: bool) -> bool {
         self.style == now.style
-            && self.disk_id == now.disk_id
+            && (may_change_id || self.disk_id == now.disk_id)
             && self
                 .partitions
                 .iter()

@@ -67,6 +67,9 @@ pub struct Spec {
     /// that could not be read, because one faulty disk must not hide all other disks. A size may be
     /// the old size of a disk that has grown, because drivers fail without a size.
     pub may_omit: bool,
+    /// Whether a success may leave the node as it was: PartitionDisk brings a partitioned disk
+    /// online only if that is known to endanger no data.
+    pub may_leave: bool,
     /// Whether the operation must be denied.
     pub denied: bool,
     /// A condition that must hold after success. Without it, an operation that always does the same
@@ -85,6 +88,7 @@ impl Spec {
             changes: &[],
             disk: None,
             may_omit: false,
+            may_leave: false,
             denied: false,
             postcondition: None,
         }
@@ -107,6 +111,15 @@ impl Spec {
     pub const fn may_omit_disks(self) -> Self {
         Self {
             may_omit: true,
+            ..self
+        }
+    }
+
+    /// Allows a success that leaves the node as it was.
+    #[must_use]
+    pub const fn may_leave_node(self) -> Self {
+        Self {
+            may_leave: true,
             ..self
         }
     }

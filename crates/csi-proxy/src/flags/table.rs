@@ -115,8 +115,8 @@ pub static TABLE: [Section; 5] = [
                 name: "leave-partitioned-disks",
                 kind: FlagKind::Switch,
                 default: "false",
-                help: "Let PartitionDisk leave a partitioned disk offline or read-only. Default: \
-                       bring it online and make it writable, if no data is endangered.",
+                help: "PartitionDisk leaves a partitioned disk offline or read-only. Default: it \
+                       brings the disk online.",
                 set: |flags, text| switch(text).map(|on| flags.node.leave_partitioned_disks = on),
             },
             Flag {

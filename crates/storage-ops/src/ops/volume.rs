@@ -59,11 +59,13 @@ impl Operation for ListVolumesOnDisk {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
         let attributes = readings::disk::attributes(run, &disk)?;
         if attributes & DiskAttributes::OFFLINE != 0 {
-            let table = caught(readings::disk::partition_table(run, &disk))?;
-            return if table.is_ok_and(|table| !table.is_partitioned()) && self.partition == 0 {
-                Ok(Vec::new())
-            } else {
+            let table = caught(readings::disk::partition_table(run, &disk))?.map_err(|error| {
+                error.in_context("the disk is offline, and its partition table cannot be read")
+            })?;
+            return if table.is_partitioned() || self.partition != 0 {
                 failed(offline_error(run, &disk, attributes)?)
+            } else {
+                Ok(Vec::new())
             };
         }
         let (mut volumes, mut first_has_arrived) = (Vec::new(), true);

@@ -1,6 +1,8 @@
 //! The operations on disks, each on disk 1. Disk 0 is the system disk.
 
-use os_sim::{Builder, DiskDescription, Sim};
+use std::time::Duration;
+
+use os_sim::{Builder, Content, DiskDescription, Sim};
 use storage_ops::{
     DiskNumber, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations,
     ListVolumesOnDisk, PartitionDisk, Rescan, ResizeTarget, ResizeVolume, SetDiskState,
@@ -63,6 +65,75 @@ const STATES: &[State] = &[
     }),
     state("missing", || os_sim::node().build()),
 ];
+
+/// A formatted disk that is offline for a reason of `MSFT_Disk.OfflineReason`, and read-only or not.
+macro_rules! offline {
+    ($($reason:literal),*) => {
+        &[$(
+            state(concat!("formatted, OfflineReason ", $reason), || {
+                formatted().offline_because($reason).build()
+            }),
+            state(concat!("formatted, read-only, OfflineReason ", $reason), || {
+                formatted().offline_because($reason).read_only().build()
+            }),
+        )*]
+    };
+}
+
+/// States of a partitioned disk that arrives offline or read-only: each reason, beside a disk with
+/// the same identifier, and without an identifier.
+const ARRIVALS: &[State] = offline!(0, 2, 3, 4, 5, 6, 7, 8);
+
+const SECOND_PATHS: &[State] = &[
+    state("formatted, offline, a second path", || {
+        with_second_path(formatted().offline())
+    }),
+    state("formatted, read-only, a second path", || {
+        with_second_path(formatted().read_only())
+    }),
+    state(
+        "formatted, offline, a second path by its serial number",
+        || {
+            let serial = |disk: Builder| disk.no_page83().serial("lun-77");
+            serial(serial(formatted().offline()).disk(GIB)).build()
+        },
+    ),
+    state("formatted, offline, no identifier", || {
+        formatted().no_page83().serial("").offline().build()
+    }),
+    state("formatted, offline, a copy of another disk", || {
+        let source = DiskDescription {
+            number: Some(2),
+            ..formatted_description()
+        };
+        let copy = DiskDescription {
+            number: Some(1),
+            copy_of: Some(2),
+            ..DiskDescription::new(GIB)
+        };
+        let sim = os_sim::node().build();
+        for disk in [source, copy] {
+            sim.attach_disk(&disk, true).expect("the descriptions fit");
+            sim.advance(SETTLE);
+        }
+        sim
+    }),
+];
+
+/// How long a new disk takes to arrive.
+const SETTLE: Duration = Duration::from_secs(10);
+
+fn formatted_description() -> DiskDescription {
+    DiskDescription {
+        content: Content::Partitioned,
+        file_system: Some("NTFS".to_owned()),
+        ..DiskDescription::new(GIB)
+    }
+}
+
+fn with_second_path(disk: Builder) -> Sim {
+    disk.disk(GIB).page83_ascii("Google  pvc-x").build()
+}
 
 /// States for the operations that bring volumes online: automatic mounting is disabled. Those that
 /// end in "extents" have volumes that answer the query of their extents while they are offline.
@@ -146,6 +217,7 @@ const OPERATIONS: &[Spec] = &[
     }),
     Spec::new("PartitionDisk", |_| boxed(PartitionDisk { disk: ONE }))
         .may_change(&["disk 1 "])
+        .may_leave_node()
         .ensures(|sim| sim.volume_on(1).is_some()),
     RESCAN,
     Spec::new("ListVolumesOnDisk", |_| {
@@ -166,9 +238,15 @@ pub fn scenarios() -> Vec<Scenario> {
     let online = OPERATIONS
         .iter()
         .filter(|spec| ["PartitionDisk", "SetDiskState(online)"].contains(&spec.name));
+    let offline: Vec<Spec> = OPERATIONS
+        .iter()
+        .filter(|spec| ["PartitionDisk", "ListVolumesOnDisk"].contains(&spec.name))
+        .copied()
+        .collect();
     [
         combine_all(OPERATIONS, STATES, on_disk),
         combine_all(&[RESCAN], &[UNDETECTED], on_disk),
+        combine_all(&offline, &[ARRIVALS, SECOND_PATHS].concat(), on_disk),
         combine_all(&online.copied().collect::<Vec<_>>(), NO_AUTOMOUNT, on_disk),
     ]
     .concat()

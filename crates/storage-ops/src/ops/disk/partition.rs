@@ -87,7 +87,7 @@ impl Operation for PartitionDisk {
         {
             tracing::warn!(
                 disk = self.disk.0,
-                reason,
+                %reason,
                 "left a partitioned disk offline or read-only"
             );
         }
@@ -178,11 +178,11 @@ impl PartitionDisk {
                 let attributes = readings::disk::attributes(run, disk)?;
                 match make_usable(run, disk, attributes)? {
                     Outcome::Usable => Ok(read()?),
-                    Outcome::Left(reason) => {
+                    Outcome::Left(why) => {
                         let reason = format!(
                             "{}; the disk is offline and may be partitioned, and it stays offline, \
-                             because {reason}",
-                            error.reason
+                             because {}",
+                            error.reason, why.reason
                         );
                         failed(OperationError { reason, ..error })
                     }

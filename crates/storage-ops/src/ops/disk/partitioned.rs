@@ -9,7 +9,7 @@ use os::abi::DiskAttributes as Bits;
 
 use super::{is_of_node, online, read_ids};
 use crate::devices::Disk;
-use crate::error::{ErrorKind, OperationError};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
@@ -44,7 +44,7 @@ pub(crate) enum Outcome {
     /// The disk is online and writable.
     Usable,
     /// The disk keeps its state, because of this.
-    Left(String),
+    Left(OperationError),
 }
 
 /// Brings a partitioned disk that has `attributes` online and makes it writable, if that endangers
@@ -56,8 +56,9 @@ pub(super) fn make_usable(run: Run<'_>, disk: &Disk, attributes: u64) -> RunResu
     };
     run.begin_mutation()?;
     let changed = online::make_online(run, disk, attributes);
-    let is_usable = |attributes: u64| attributes & (Bits::OFFLINE | Bits::READ_ONLY) == 0;
-    if changed.is_ok() && is_usable(readings::disk::attributes(run, disk)?) {
+    // The driver may have made the change in spite of an error.
+    let now = readings::disk::attributes(run, disk)?;
+    if now & (Bits::OFFLINE | Bits::READ_ONLY) == 0 {
         if reason == Some(OfflineReason::COLLISION) {
             tracing::warn!(
                 disk = disk.number.0,
@@ -77,24 +78,18 @@ pub(super) fn make_usable(run: Run<'_>, disk: &Disk, attributes: u64) -> RunResu
     let refused = changed.err().unwrap_or_else(|| {
         OperationError::precondition("Windows reported success, but the state has not changed")
     });
-    if refused
-        .code
-        .is_none_or(|code| ErrorClass::DeviceRemoved.contains(code))
-    {
-        disk.check_number()?;
-    }
-    if attributes & Bits::READ_ONLY != 0
-        && let Err(error) = disk.set_attributes(run.os(), Bits::READ_ONLY, Bits::READ_ONLY)
+    disk.check_number()?;
+    if now != attributes
+        && let Err(error) = disk.set_attributes(run.os(), attributes, Bits::READ_ONLY)
     {
         tracing::warn!(
             disk = disk.number.0, %error,
             "a disk that could not be brought online was read-only and is writable now"
         );
     }
-    Ok(Outcome::Left(format!(
-        "the driver of the disk refuses the change: {}",
-        refused.reason
-    )))
+    Ok(Outcome::Left(
+        refused.in_context("the driver of the disk refuses the change"),
+    ))
 }
 
 /// Returns Windows' reason for keeping the disk offline, if it may be brought online, and
@@ -103,38 +98,43 @@ fn permission(
     run: Run<'_>,
     disk: &Disk,
     attributes: u64,
-) -> RunResult<Result<Option<OfflineReason>, String>> {
+) -> RunResult<OperationResult<Option<OfflineReason>>> {
     if let Err(error) = node_volumes::refuse_disk(run.node(), disk.number) {
-        return Ok(Err(error.reason));
+        return Ok(Err(error));
     }
-    match with_same_identifier(run, disk.number)? {
+    // An error of the other disk, which may be transient, can make its identifier look absent.
+    let looked = match with_same_identifier(run, disk.number)? {
+        Ok(None) => with_same_identifier(run, disk.number)?,
+        found => found,
+    };
+    match looked {
         Ok(None) => {}
-        Ok(Some(other)) => return Ok(Err(same_identifier(other))),
+        Ok(Some(other)) => {
+            return Ok(Err(OperationError::precondition(format!(
+                "{other} has the same identifier (two paths to one LUN without MPIO, or a copy)"
+            ))));
+        }
         Err(unknown) => return Ok(Err(unknown)),
     }
     if attributes & Bits::OFFLINE == 0 {
         return Ok(Ok(None));
     }
-    Ok(
-        match caught(msft_storage::offline_reason(run, disk))?
-            .map(|reason| reason.map(OfflineReason))
-        {
-            Ok(Some(reason @ (OfflineReason::POLICY | OfflineReason::COLLISION))) => {
-                Ok(Some(reason))
-            }
-            Ok(Some(reason)) => Err(format!(
-                "Windows keeps the disk offline because of {} (OfflineReason {})",
-                reason.name(),
-                reason.0
-            )),
-            Ok(None) => Err("Windows gives no reason why the disk is offline".to_owned()),
-            Err(error) if error.kind == ErrorKind::NotFound => return Err(error.into()),
-            Err(error) => Err(format!(
-                "Windows' reason for keeping the disk offline cannot be read: {}",
-                error.reason
-            )),
-        },
-    )
+    let reason = caught(msft_storage::offline_reason(run, disk))?;
+    Ok(match reason.map(|reason| reason.map(OfflineReason)) {
+        Ok(Some(reason @ (OfflineReason::POLICY | OfflineReason::COLLISION))) => Ok(Some(reason)),
+        Ok(Some(reason)) => Err(OperationError::precondition(format!(
+            "Windows keeps the disk offline because of {} (OfflineReason {})",
+            reason.name(),
+            reason.0
+        ))),
+        Ok(None) => Err(OperationError::precondition(
+            "Windows gives no reason why the disk is offline",
+        )),
+        Err(error) => {
+            disk.check_number()?;
+            Err(error.in_context("Windows' reason for keeping the disk offline cannot be read"))
+        }
+    })
 }
 
 /// Returns the error of ListVolumesOnDisk for a partitioned disk that is offline.
@@ -149,23 +149,22 @@ pub(crate) fn offline_error(
              disk online with SetDiskState first",
         ));
     }
-    let reason = match permission(run, disk, attributes)? {
-        Ok(reason) => format!(
+    Ok(match permission(run, disk, attributes)? {
+        Ok(reason) => OperationError::precondition(format!(
             "the disk is offline because of {}; bring it online with PartitionDisk or \
              SetDiskState. If PartitionDisk has left it offline, the log has the reason",
             reason.map_or("an unknown reason", OfflineReason::name)
-        ),
-        Err(why) => format!(
-            "the disk is offline, and PartitionDisk does not bring it online, because {why}; bring it \
-             online with SetDiskState if no other node, path or virtual machine uses it"
-        ),
-    };
-    Ok(OperationError::precondition(reason))
-}
-
-/// Returns what two disks with one identifier can be.
-pub(super) fn same_identifier(other: DiskNumber) -> String {
-    format!("{other} has the same identifier (two paths to one LUN without MPIO, or a copy)")
+        )),
+        Err(why) => {
+            let reason = format!(
+                "the disk is offline, and PartitionDisk does not bring it online, because {}; \
+                 bring it online with SetDiskState if no other node, path or virtual machine uses \
+                 it",
+                why.reason
+            );
+            OperationError { reason, ..why }.with_kind(ErrorKind::FailedPrecondition)
+        }
+    })
 }
 
 /// Finds another disk with the page 83 identifier of a disk or, if that has none, with its serial
@@ -173,46 +172,49 @@ pub(super) fn same_identifier(other: DiskNumber) -> String {
 pub(super) fn with_same_identifier(
     run: Run<'_>,
     number: DiskNumber,
-) -> RunResult<Result<Option<DiskNumber>, String>> {
+) -> RunResult<OperationResult<Option<DiskNumber>>> {
     let found = match caught(read_ids(run))? {
         Ok(found) => found,
         Err(error) => {
-            return Ok(Err(format!(
-                "the identifiers of the disks cannot be read: {}",
-                error.reason
-            )));
+            return Ok(Err(
+                error.in_context("the identifiers of the disks cannot be read")
+            ));
         }
     };
     let own = found.ids.get(&number).cloned().unwrap_or_default();
-    let identifier: fn(&DiskIds) -> &str = match (own.page83.trim(), own.serial.trim()) {
-        ("", "") => {
-            return Ok(Err(
-                "the disk has no identifier that would show a second path to it".to_owned(),
-            ));
-        }
-        ("", _) => |ids| ids.serial.trim(),
-        _ => |ids| ids.page83.trim(),
+    let is_serial = own.page83.trim().is_empty();
+    let identifier = |ids: &DiskIds| {
+        let text = if is_serial { &ids.serial } else { &ids.page83 };
+        text.trim().to_owned()
     };
-    let is_same = |(other, ids): (&DiskNumber, &DiskIds)| {
-        (*other != number && identifier(ids) == identifier(&own)).then_some(*other)
-    };
-    if let Some(other) = found.ids.iter().find_map(is_same) {
-        return Ok(Ok(Some(other)));
+    let wanted = identifier(&own);
+    let mut others = found.ids.iter().filter(|(other, _)| **other != number);
+    let same = others.find(|(_, ids)| !wanted.is_empty() && identifier(ids) == wanted);
+    if let Some((other, _)) = same {
+        return Ok(Ok(Some(*other)));
     }
-    let unread = found
+    let without_page83 = found
         .without_page83
         .iter()
-        .find(|disk| !is_of_node(run, disk));
-    let without_serial = found.without_serial.iter().find(|(other, code)| {
-        *other != number && own.page83.is_empty() && !ErrorClass::Unsupported.contains(*code)
-    });
-    let unknown = unread
-        .map(|disk| disk.device.to_string())
-        .or(without_serial.map(|(other, _)| other.to_string()));
-    Ok(match unknown {
-        None => Ok(None),
-        Some(disk) => Err(format!(
-            "{disk} cannot be read and may have the same identifier"
+        .find(|disk| !is_of_node(run, disk))
+        .map(|disk| (disk.device.to_string(), disk.code));
+    let without_serial = found
+        .without_serial
+        .iter()
+        .find(|(_, code)| is_serial && !ErrorClass::Unsupported.contains(*code))
+        .map(|(disk, code)| (disk.to_string(), *code));
+    Ok(match without_page83.or(without_serial) {
+        Some((disk, code)) => Err(OperationError::of(
+            code,
+            format!("the identifier of {disk} cannot be read"),
         )),
+        None if wanted.is_empty() => {
+            let reason = "the disk has no identifier that would show a second path to it";
+            Err(match found.removed {
+                Some(code) => OperationError::of(code, reason),
+                None => OperationError::precondition(reason),
+            })
+        }
+        None => Ok(None),
     })
 }
