@@ -7,7 +7,7 @@ use os::{Clock, Os};
 use crate::config::Timeouts;
 use crate::error::OperationResult;
 use crate::node::Node;
-use crate::scheduling::{LockKey, OperationContext, PoolKind, RunResult};
+use crate::scheduling::{OperationContext, PoolKind, RunResult};
 use crate::windows::{Fallback, Windows};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
@@ -90,14 +90,13 @@ impl<'a> Run<'a> {
         &self.node.windows.timeouts
     }
 
-    /// Calls `body` with a run that has the lock of another object. Returns `None` if another
-    /// operation has or waits for that lock.
-    pub(crate) fn with_lock<T>(self, key: LockKey, body: impl FnOnce(Run<'_>) -> T) -> Option<T> {
-        let context = self.context.try_lock(vec![key])?;
-        Some(body(Run {
-            context: &context,
-            ..self
-        }))
+    /// Returns the same run with the locks of `context`, which [`OperationContext::try_lock`] has
+    /// returned.
+    pub(crate) fn in_context<'b>(self, context: &'b OperationContext) -> Run<'b>
+    where
+        'a: 'b,
+    {
+        Run { context, ..self }
     }
 
     /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed.

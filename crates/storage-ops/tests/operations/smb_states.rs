@@ -1,12 +1,13 @@
 //! Tests of the states of an SMB mapping: what a request to map the share does in each.
 //! docs/appendix-security.md names them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use faults::{Call, FaultAction, Probe, Probed};
+use faults::{Call, FaultAction, Probe, Probed, Trace};
 use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, Error, ErrorKind, Node, RemoveSmbGlobalMapping, UncPath};
@@ -506,6 +507,99 @@ fn a_conflict_leaves_mappings_that_can_be_read_or_are_used_or_locked() {
         error.to_string().contains(r"(\\files\one)") && mapped(&sim) == [ONE],
         "{error}"
     );
+}
+
+/// Returns a node on which many shares were mapped before Windows started.
+fn many_left(count: usize) -> Sim {
+    let mut builder = os_sim::node().smb_server("files").user(USER, "pw");
+    for number in 0..=count {
+        builder = builder.share(&format!("pvc-{number:03}"));
+    }
+    let sim = builder.build();
+    let node = node_on(&sim);
+    for number in 0..count {
+        node.run(&map(&format!(r"\\files\pvc-{number:03}"), USER, "pw"))
+            .unwrap();
+    }
+    restart(&sim);
+    sim
+}
+
+/// Returns how many shares a trace has opened.
+fn shares_opened(trace: &Trace) -> usize {
+    let records = trace.take();
+    let opened: BTreeSet<_> = records
+        .iter()
+        .filter(|record| record.call.primitive == "open" && record.call.object.contains("pvc-"))
+        .map(|record| record.call.object.clone())
+        .collect();
+    opened.len()
+}
+
+#[test]
+fn a_conflict_with_many_mappings_that_can_be_read_reads_one_of_them() {
+    let sim = many_left(40);
+    let (node, trace) = traced(&sim, NoProbe);
+    let error = refused(
+        &node,
+        &map(r"\\files\pvc-040", USER, "pw"),
+        ErrorKind::FailedPrecondition,
+    );
+    let named = r"(\\files\pvc-000, \\files\pvc-001)";
+    assert!(error.to_string().contains(named), "{error}");
+    assert_eq!((shares_opened(&trace), mapped(&sim).len()), (1, 40));
+}
+
+/// A probe in which no open of a share ends before eight have begun.
+#[derive(Default)]
+struct Meeting {
+    begun: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Probe for Meeting {
+    fn before(&self, call: &Call) -> FaultAction {
+        if call.primitive != "open" || !call.object.contains("pvc-") {
+            return FaultAction::Go;
+        }
+        // The first share is read alone.
+        if !call.object.contains("pvc-000") {
+            let mut begun = self.begun.lock().unwrap();
+            *begun += 1;
+            self.changed.notify_all();
+            let few = |begun: &mut usize| *begun < 8;
+            let limit = Duration::from_secs(30);
+            let waited = self.changed.wait_timeout_while(begun, limit, few).unwrap();
+            assert!(
+                !waited.1.timed_out(),
+                "the shares are read one after the other"
+            );
+        }
+        FaultAction::Fail(OsError::LOGON_FAILURE)
+    }
+}
+
+#[test]
+fn mappings_that_cannot_be_read_are_read_side_by_side_and_removed() {
+    let sim = many_left(25);
+    let node = probed(&sim, Meeting::default());
+    node.run(&map(r"\\files\pvc-025", USER, "pw")).unwrap();
+    assert_eq!(mapped(&sim), [r"\\files\pvc-025"]);
+}
+
+#[test]
+fn a_conflict_while_the_server_does_not_answer_costs_one_time_out() {
+    let sim = many_left(40);
+    let begin = sim.now();
+    let node = probed(&sim, FailingOpens::all(53));
+    let error = refused(
+        &node,
+        &map(r"\\files\pvc-040", USER, "pw"),
+        ErrorKind::FailedPrecondition,
+    );
+    assert!(error.to_string().contains("unreadable now"), "{error}");
+    assert!(sim.now() - begin < Duration::from_secs(2));
+    assert_eq!(mapped(&sim).len(), 40);
 }
 
 #[test]

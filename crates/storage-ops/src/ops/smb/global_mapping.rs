@@ -59,7 +59,10 @@ pub(super) fn remove(
 }
 
 /// How many of the remaining mappings are named.
-const NAMED: usize = 3;
+const NAMED: usize = 2;
+
+/// How many shares are read side by side. Reading one takes up to three round trips.
+const READ_AT_ONCE: usize = 16;
 
 /// The outcome of removing mappings to other shares of a server.
 pub(super) struct Resolved {
@@ -69,20 +72,107 @@ pub(super) struct Resolved {
     pub(super) remaining: Vec<String>,
 }
 
+/// A mapping from before the start of Windows.
+struct Left {
+    share: String,
+    remote: UncPath,
+    mapping: Instance,
+}
+
 /// Removes the mappings to other shares of the server of `remote` that are from before the start of
 /// Windows and are no longer usable, unless files are open on them. Their shares are mapped again
 /// when they are asked for.
 ///
-/// Leaves a share that another operation has locked.
+/// Leaves a share that another operation has locked. Ends when one of these mappings stays, because
+/// that one suffices for the conflict, and a node may have hundreds of them.
 pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResult<Resolved> {
+    // The mappings that stay without having been read.
+    let mut kept = Vec::new();
+    let mut left = Vec::new();
+    for (path, mapping) in others(run, remote)? {
+        let Ok(remote) = UncPath::parse(&path) else {
+            kept.push(path);
+            continue;
+        };
+        let share = remote.share();
+        match run.node().smb_mappings.origin(run.windows(), &share)? {
+            Origin::BeforeStartOfWindows => left.push(Left {
+                share,
+                remote,
+                mapping,
+            }),
+            Origin::SinceStartOfWindows(_) => kept.push(path),
+        }
+    }
     let mut resolved = Resolved {
         has_removed: false,
         remaining: Vec::new(),
     };
-    for (path, mapping) in others(run, remote)? {
-        match remove_if_stale(run, &path, &mapping) {
-            Ok(true) => resolved.has_removed = true,
-            Ok(false) => resolved.remaining.push(path),
+    let mut waiting = &left[..];
+    // Usually each of them can be read, so the first one is read alone.
+    let mut at_once = 1;
+    while !waiting.is_empty() && resolved.remaining.is_empty() {
+        let (group, others) = waiting.split_at(at_once.min(waiting.len()));
+        kept.extend(remove_stale(run, group, &mut resolved)?);
+        (waiting, at_once) = (others, READ_AT_ONCE);
+    }
+    let unread = waiting.iter().map(|left| left.share.clone());
+    resolved.remaining.extend(unread.chain(kept));
+    resolved.remaining.truncate(NAMED);
+    Ok(resolved)
+}
+
+/// Removes those mappings that are no longer usable, and adds the others to the remaining ones.
+/// Returns the shares that another operation has locked.
+fn remove_stale(
+    run: Run<'_>,
+    group: &[Left],
+    resolved: &mut Resolved,
+) -> OperationResult<Vec<String>> {
+    let (mut locked, mut busy) = (Vec::new(), Vec::new());
+    for left in group {
+        match run.try_lock(vec![LockKey::Share(left.share.clone())]) {
+            Some(context) => locked.push((left, context)),
+            None => busy.push(left.share.clone()),
+        }
+    }
+    let read = |left: &Left| share::read(run, &left.remote);
+    let answers = match &locked[..] {
+        [(left, _)] => vec![read(left)],
+        locked => {
+            let span = tracing::Span::current();
+            std::thread::scope(|scope| {
+                let (read, span) = (&read, &span);
+                let reader = |left| move || span.in_scope(|| read(left));
+                let threads: Vec<_> = locked
+                    .iter()
+                    .map(|(left, _)| scope.spawn(reader(left)))
+                    .collect();
+                let joined = threads.into_iter().map(|thread| thread.join());
+                joined
+                    .map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect()
+            })
+        }
+    };
+    for ((left, context), answer) in locked.into_iter().zip(answers) {
+        let share = &left.share;
+        let removed = match answer {
+            Ok(()) => {
+                resolved.remaining.push(share.clone());
+                continue;
+            }
+            Err(Unreadable::Other(code)) => Err(OperationError::of(code, "unreadable now")),
+            Err(_) => remove(run.in_context(&context), share, &left.mapping, false),
+        };
+        match removed {
+            Ok(()) => {
+                tracing::info!(
+                    share,
+                    "removed a mapping from before the start of Windows that is no longer usable"
+                );
+                resolved.has_removed = true;
+            }
             Err(error)
                 if matches!(
                     error.kind,
@@ -91,35 +181,8 @@ pub(super) fn resolve_conflict(run: Run<'_>, remote: &UncPath) -> OperationResul
             {
                 return Err(error);
             }
-            Err(error) => resolved.remaining.insert(0, format!("{path}: {error}")),
+            Err(error) => resolved.remaining.insert(0, format!("{share}: {error}")),
         }
     }
-    resolved.remaining.truncate(NAMED);
-    Ok(resolved)
-}
-
-/// Removes the mapping of `path` if it is from before the start of Windows and is no longer usable.
-/// Returns whether it did.
-fn remove_if_stale(run: Run<'_>, path: &str, mapping: &Instance) -> OperationResult<bool> {
-    let Ok(remote) = UncPath::parse(path) else {
-        return Ok(false);
-    };
-    let share = remote.share();
-    if run.node().smb_mappings.origin(run.windows(), &share)? != Origin::BeforeStartOfWindows {
-        return Ok(false);
-    }
-    let removed = run.with_lock(LockKey::Share(share.clone()), |run| {
-        match share::read(run, &remote) {
-            Ok(()) => return Ok(false),
-            Err(Unreadable::Other(code)) => return Err(OperationError::of(code, "unreadable now")),
-            Err(_) => {}
-        }
-        remove(run, &share, mapping, false)?;
-        tracing::info!(
-            share,
-            "removed a mapping from before the start of Windows that is no longer usable"
-        );
-        Ok(true)
-    });
-    removed.unwrap_or(Ok(false))
+    Ok(busy)
 }
