@@ -39,23 +39,23 @@ const FILES: [(&str, &str); 10] = [
     ),
     ("03-smb", include_str!("../../drivers/03-smb.json")),
     (
-        "04-azurefile",
-        include_str!("../../drivers/04-azurefile.json"),
+        "05-azurefile",
+        include_str!("../../drivers/05-azurefile.json"),
     ),
     (
-        "05-azurefile-v1beta",
-        include_str!("../../drivers/05-azurefile-v1beta.json"),
+        "06-azurefile-v1beta",
+        include_str!("../../drivers/06-azurefile-v1beta.json"),
     ),
-    ("06-gce-pd", include_str!("../../drivers/06-gce-pd.json")),
+    ("07-gce-pd", include_str!("../../drivers/07-gce-pd.json")),
     (
-        "07-gce-pd-v1beta",
-        include_str!("../../drivers/07-gce-pd-v1beta.json"),
+        "08-gce-pd-v1beta",
+        include_str!("../../drivers/08-gce-pd-v1beta.json"),
     ),
-    ("08-aws-ebs", include_str!("../../drivers/08-aws-ebs.json")),
-    ("09-vsphere", include_str!("../../drivers/09-vsphere.json")),
+    ("09-aws-ebs", include_str!("../../drivers/09-aws-ebs.json")),
+    ("10-vsphere", include_str!("../../drivers/10-vsphere.json")),
     (
-        "10-longhorn",
-        include_str!("../../drivers/10-longhorn.json"),
+        "11-longhorn",
+        include_str!("../../drivers/11-longhorn.json"),
     ),
 ];
 
