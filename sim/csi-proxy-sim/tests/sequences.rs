@@ -11,7 +11,7 @@ use os_sim::Sim;
 /// The sequences in the order in which they run, with the number of their calls and of the WMI
 /// calls that these cause on a node on which nothing takes time and no object arrives late.
 const DRIVERS: [(&str, usize, u64); 10] = [
-    ("azuredisk", 34, 14),
+    ("azuredisk", 37, 14),
     ("azuredisk v1beta", 21, 12),
     ("smb", 13, 4),
     ("azurefile", 12, 2),

@@ -159,6 +159,10 @@ pub(super) fn check(sim: &Sim, check: &Check) -> (String, bool) {
             "rounded up to GiB, it is the requested size".into(),
             bytes.0.div_ceil(1 << 30) == requested.0 >> 30,
         ),
+        Check::BelowSizeInGib { bytes, requested } => (
+            "rounded up to GiB, it is less than the requested size".into(),
+            bytes.0.div_ceil(1 << 30) < requested.0 >> 30,
+        ),
         Check::Link { path, target } => {
             let has_target = external.read_link(path).is_ok_and(|have| have == *target);
             (

@@ -292,6 +292,8 @@ pub(super) enum FileKind {
 /// - `fills-disk`: the file system fills the disk, except for what the partition table needs.
 /// - `size-at-least`: a size that an RPC returned is at least the requested one.
 /// - `size-in-gib`: a size that an RPC returned is the requested one when it is rounded up to GiB.
+/// - `below-size-in-gib`: it is less than the requested one, so that the driver gives up the
+///   request.
 /// - `link`: the link at the path has this target, as Go's `os.Readlink` returns it.
 /// - `absent`: nothing exists at the path.
 /// - `mappings`: these and no other shares are mapped.
@@ -327,6 +329,10 @@ pub(super) enum Check {
         requested: Text<u64>,
     },
     SizeInGib {
+        bytes: Text<u64>,
+        requested: Text<u64>,
+    },
+    BelowSizeInGib {
         bytes: Text<u64>,
         requested: Text<u64>,
     },
