@@ -10,10 +10,11 @@ use os_sim::Sim;
 
 /// The sequences in the order in which they run, with the number of their calls and of the WMI
 /// calls that these cause on a node on which nothing takes time and no object arrives late.
-const DRIVERS: [(&str, usize, u64); 10] = [
+const DRIVERS: [(&str, usize, u64); 11] = [
     ("azuredisk", 37, 14),
     ("azuredisk v1beta", 21, 12),
     ("smb", 13, 4),
+    ("trident", 15, 4),
     ("azurefile", 12, 2),
     ("azurefile v1beta", 11, 2),
     ("gce-pd", 43, 10),

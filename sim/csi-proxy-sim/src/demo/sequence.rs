@@ -27,8 +27,8 @@ use super::expectation::Find;
 use super::method::Method;
 
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials
-/// of smb would not match, so smb runs first.
-const FILES: [(&str, &str); 10] = [
+/// of smb and trident would not match, so these run first.
+const FILES: [(&str, &str); 11] = [
     (
         "01-azuredisk",
         include_str!("../../drivers/01-azuredisk.json"),
@@ -38,6 +38,7 @@ const FILES: [(&str, &str); 10] = [
         include_str!("../../drivers/02-azuredisk-v1beta.json"),
     ),
     ("03-smb", include_str!("../../drivers/03-smb.json")),
+    ("04-trident", include_str!("../../drivers/04-trident.json")),
     (
         "05-azurefile",
         include_str!("../../drivers/05-azurefile.json"),
