@@ -21,7 +21,7 @@ const DRIVERS: [(&str, usize, u64); 11] = [
     ("gce-pd v1beta", 27, 10),
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),
-    ("longhorn", 34, 39),
+    ("longhorn-fork", 42, 35),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,7 @@ mod imp {
         ("gce-pd", 55.0),
         ("aws-ebs", 42.0),
         ("vsphere", 39.0),
-        ("longhorn", 69.0),
+        ("longhorn-fork", 67.0),
     ];
 
     /// Returns for each driver the time of its cycle, divided by the time of the Go program's calls

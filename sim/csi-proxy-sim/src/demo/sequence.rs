@@ -55,8 +55,8 @@ const FILES: [(&str, &str); 11] = [
     ("09-aws-ebs", include_str!("../../drivers/09-aws-ebs.json")),
     ("10-vsphere", include_str!("../../drivers/10-vsphere.json")),
     (
-        "11-longhorn",
-        include_str!("../../drivers/11-longhorn.json"),
+        "11-longhorn-fork",
+        include_str!("../../drivers/11-longhorn-fork.json"),
     ),
 ];
 
