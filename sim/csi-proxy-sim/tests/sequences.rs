@@ -10,7 +10,7 @@ use os_sim::Sim;
 
 /// The sequences in the order in which they run, with the number of their calls and of the WMI
 /// calls that these cause on a node on which nothing takes time and no object arrives late.
-const DRIVERS: [(&str, usize, u64); 11] = [
+const DRIVERS: [(&str, usize, u64); 12] = [
     ("azuredisk", 37, 14),
     ("azuredisk v1beta", 21, 12),
     ("smb", 13, 4),
@@ -22,6 +22,7 @@ const DRIVERS: [(&str, usize, u64); 11] = [
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),
     ("longhorn-fork", 42, 35),
+    ("local-static-provisioner", 8, 0),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

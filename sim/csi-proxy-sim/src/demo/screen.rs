@@ -104,7 +104,7 @@ impl Screen {
     ) {
         let style = if is_good { Style::new() } else { BAD };
         self.line(&format!(
-            "  {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}\
+            "  {style}{driver:<25}{calls:>6}{refused:>9}{win32:>8}\
              {wmi:>6}{checks:>8}{unexpected:>12}{style:#}"
         ));
     }

@@ -28,7 +28,7 @@ use super::method::Method;
 
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials
 /// of smb and trident would not match, so these run first.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     (
         "01-azuredisk",
         include_str!("../../drivers/01-azuredisk.json"),
@@ -57,6 +57,10 @@ const FILES: [(&str, &str); 11] = [
     (
         "11-longhorn-fork",
         include_str!("../../drivers/11-longhorn-fork.json"),
+    ),
+    (
+        "12-local-static-provisioner",
+        include_str!("../../drivers/12-local-static-provisioner.json"),
     ),
 ];
 
@@ -287,9 +291,10 @@ pub(super) enum FileKind {
 
 /// A state of the node:
 ///
-/// - `staged`: the disk's volume is mounted at the path and nowhere else, and was formatted once.
+/// - `staged`: the disk's volume is mounted at the path and nowhere else, and `formatted-once`.
 /// - `unstaged`: the disk's volume is mounted nowhere, and nothing exists at the path.
-/// - `formatted-once`: the disk's volume has NTFS and was formatted once.
+/// - `formatted-once`: the disk's volume has NTFS and was formatted once, or not at all if it had a
+///   file system before the sequence.
 /// - `fills-disk`: the file system fills the disk, except for what the partition table needs.
 /// - `size-at-least`: a size that an RPC returned is at least the requested one.
 /// - `size-in-gib`: a size that an RPC returned is the requested one when it is rounded up to GiB.
