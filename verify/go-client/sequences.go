@@ -209,7 +209,7 @@ func checkByRPC(raw json.RawMessage) ([]step, error) {
 	case "online", "offline":
 		want := fmt.Sprintf(`{"isOnline":%t}`, check.Check == "online")
 		return []step{ofDisk("GetDiskState", object("diskNumber", check.Disk)).wants(want)}, nil
-	case "formatted-once", "no-disk", "fills-disk", "size-at-least", "size-in-gib", "mappings", "mappings-encrypted":
+	case "formatted-once", "no-disk", "fills-disk", "size-at-least", "size-in-gib", "below-size-in-gib", "mappings", "mappings-encrypted":
 		return nil, nil
 	}
 	return nil, fmt.Errorf("unknown check %q", check.Check)

@@ -23,7 +23,8 @@ func TestEverySequenceIsReadInOrder(t *testing.T) {
 			}
 		}
 	}
-	want := "azuredisk, azuredisk v1beta, smb, azurefile, azurefile v1beta, gce-pd, gce-pd v1beta, aws-ebs, vsphere, longhorn"
+	want := "azuredisk, azuredisk v1beta, smb, trident, azurefile, azurefile v1beta, gce-pd, " +
+		"gce-pd v1beta, aws-ebs, vsphere, longhorn-fork, local-static-provisioner"
 	if got := strings.Join(names, ", "); got != want {
 		t.Error(got)
 	}

@@ -79,7 +79,7 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
     about: "Serves a simulated Windows node to CSI drivers and their tests.",
     commands: &[
         ("[FLAGS]", "serve until stopped"),
-        ("demo", "run the calls of seven CSI drivers"),
+        ("demo", "run the calls of nine CSI drivers"),
         (
             "replay [FLAGS] FILE",
             "run recorded calls, and compare the answers",

@@ -1,6 +1,6 @@
 //! The sequences of all drivers on nodes on which WMI answers late, the storage provider's cache is
-//! stale, automatic mounting is disabled, and every disk arrives offline and read-only, in all
-//! combinations.
+//! stale, automatic mounting is disabled, and every disk that is not mounted arrives offline and
+//! read-only, in all combinations.
 #![cfg(unix)]
 
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use csi_proxy_sim::demo::{Daemon, Screen, Sequence, run};
 use faults::{Fault, FaultAction, Probe, When};
-use os_sim::{Description, Sim};
+use os_sim::{Description, FileDescription, Sim};
 
 /// What a WMI query or method takes longer: most of the time that csi-proxy waits for a query.
 const LATE: Duration = Duration::from_secs(40);
@@ -28,7 +28,7 @@ struct Conditions {
     /// Automatic mounting is disabled, and a volume that is offline answers the query of its
     /// extents or not.
     no_automount: Option<bool>,
-    /// Every disk is offline and read-only at first.
+    /// Every disk that is not mounted is offline and read-only at first.
     offline: bool,
 }
 
@@ -39,7 +39,10 @@ impl Conditions {
             Description::from_toml(Sim::default_node_file()).expect("the built-in node");
         description.no_automount = self.no_automount.is_some();
         for disk in description.disks.iter_mut().filter(|_| self.offline) {
-            (disk.offline, disk.read_only) = (true, true);
+            let is_mounted = description.files.iter().any(
+                |file| matches!(file, FileDescription::Mount { disk: on, .. } if Some(*on) == disk.number),
+            );
+            (disk.offline, disk.read_only) = (!is_mounted, !is_mounted);
         }
         let sim = Sim::describe(&description).expect("a valid node");
         sim.set_offline_volumes_have_extents(self.no_automount == Some(true));

@@ -34,7 +34,7 @@ fn the_demo_succeeds_and_is_plain_text_of_80_columns_when_piped() {
     }
     let last = text.lines().last().unwrap_or_default();
     assert!(
-        last.starts_with("✓ 262 calls, 0 unexpected results, "),
+        last.starts_with("✓ 296 calls, 0 unexpected results, "),
         "{last}"
     );
 }

@@ -10,17 +10,19 @@ use os_sim::Sim;
 
 /// The sequences in the order in which they run, with the number of their calls and of the WMI
 /// calls that these cause on a node on which nothing takes time and no object arrives late.
-const DRIVERS: [(&str, usize, u64); 10] = [
-    ("azuredisk", 34, 14),
+const DRIVERS: [(&str, usize, u64); 12] = [
+    ("azuredisk", 37, 14),
     ("azuredisk v1beta", 21, 12),
     ("smb", 13, 4),
+    ("trident", 15, 4),
     ("azurefile", 12, 2),
     ("azurefile v1beta", 11, 2),
     ("gce-pd", 43, 13),
     ("gce-pd v1beta", 27, 10),
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),
-    ("longhorn", 34, 39),
+    ("longhorn-fork", 42, 35),
+    ("local-static-provisioner", 8, 0),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,7 +46,7 @@ fn the_paths_of_a_volume_that_is_mounted_on_itself_are_found() {
 fn the_built_in_node_satisfies_the_invariants() {
     let node = Sim::default_node();
     node.invariants().unwrap();
-    assert_eq!(node.disks().len(), 9);
+    assert_eq!(node.disks().len(), 10);
     assert_eq!(node.now(), Time::default());
 }
 

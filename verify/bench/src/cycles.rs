@@ -18,11 +18,11 @@ mod imp {
     /// The calls of WMI that version 1.3.0 of the Go program makes: each query and each method is
     /// one.
     const OF_GO_PROGRAM: [(&str, f64); 5] = [
-        ("azuredisk", 39.0),
+        ("azuredisk", 41.0),
         ("gce-pd", 55.0),
         ("aws-ebs", 42.0),
         ("vsphere", 39.0),
-        ("longhorn", 69.0),
+        ("longhorn-fork", 67.0),
     ];
 
     /// Returns for each driver the time of its cycle, divided by the time of the Go program's calls

@@ -21,7 +21,8 @@ pub(crate) fn host_path(bytes: &[u8]) {
     }
     if let Ok(path) = UncPath::parse(text) {
         let written = path.to_string();
-        assert_eq!(UncPath::parse(&written).ok(), Some(path), "{written}");
+        assert_eq!(UncPath::parse(&written).ok().as_ref(), Some(&path));
+        assert_eq!(UncPath::parse_loose(text).ok(), Some(path), "{written}");
         let parts: Vec<_> = written[2..].split('\\').collect();
         assert!(written.starts_with(r"\\") && parts.len() >= 2, "{written}");
         assert!(

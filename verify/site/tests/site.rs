@@ -277,7 +277,7 @@ fn node_stage_volume_has_the_calls_of_the_driver_in_their_order() {
     let spans = steps.flat_map(|line| line.split('`').skip(1).step_by(2));
     let described: Vec<&str> = spans.filter(|span| span.split('/').count() == 3).collect();
 
-    let file = site::root().join("sim/csi-proxy-sim/drivers/08-aws-ebs.json");
+    let file = site::root().join("sim/csi-proxy-sim/drivers/09-aws-ebs.json");
     let driver: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(file).expect("the driver's calls")).expect("JSON");
     let phase = &driver["phases"][0];

@@ -31,8 +31,33 @@ impl IntoOperation for v1::RemoveSmbGlobalMappingRequest {
     type Operation = RemoveSmbGlobalMapping;
 
     fn operation(self, _: &Config) -> OperationResult<RemoveSmbGlobalMapping> {
+        // NetApp Trident sends `\host\share`.
         Ok(RemoveSmbGlobalMapping {
-            remote: UncPath::parse(&self.remote_path)?,
+            remote: UncPath::parse_loose(&self.remote_path)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::smb::v1;
+    use storage_ops::{Config, UncPath};
+
+    use crate::rpc::convert::IntoOperation as _;
+
+    #[test]
+    fn contract_29_a_path_with_a_single_separator_names_a_share_to_remove_but_not_to_map() {
+        let config = Config::default();
+        let remote_path = r"\files\share\sub".to_owned();
+        let remove = v1::RemoveSmbGlobalMappingRequest {
+            remote_path: remote_path.clone(),
+        };
+        let share = UncPath::parse(r"\\files\share\sub").expect("a path");
+        assert_eq!(remove.operation(&config).expect("a request").remote, share);
+        let create = v1::NewSmbGlobalMappingRequest {
+            remote_path,
+            ..Default::default()
+        };
+        assert!(create.operation(&config).is_err());
     }
 }

@@ -67,6 +67,17 @@ impl UncPath {
         })
     }
 
+    /// Parses a path as [`Self::parse`] does, also with a single separator at its beginning:
+    /// `\host\share`.
+    pub fn parse_loose(text: &str) -> OperationResult<Self> {
+        let is_separator = |letter| matches!(letter, '\\' | '/');
+        let rest = text.strip_prefix(is_separator);
+        if rest.is_some_and(|rest| !rest.starts_with(is_separator)) {
+            return Self::parse(&format!(r"\{text}"));
+        }
+        Self::parse(text)
+    }
+
     /// Returns `\\host\share` in lower case: the name of the mapping.
     pub fn share(&self) -> String {
         lower_case(&self.path[..self.share_length])
@@ -179,6 +190,24 @@ mod tests {
                 (shown, share)
             );
             assert_eq!(path.server(), "host");
+        }
+    }
+
+    #[test]
+    fn contract_29_a_path_with_a_single_separator_is_understood_loosely_only() {
+        for text in [
+            r"\Host\Share\sub",
+            "/Host/Share/sub",
+            r"\\Host\Share\sub",
+            r"\/Host\Share\sub",
+        ] {
+            let path = UncPath::parse_loose(text).unwrap();
+            assert_eq!(path.to_string(), r"\\Host\Share\sub", "{text}");
+            assert_eq!(path.share(), r"\\host\share", "{text}");
+        }
+        assert!(UncPath::parse(r"\Host\Share").is_err());
+        for bad in ["", r"\", r"\Host", r"Host\Share", r"\.\pipe\x", r"\?\C:\x"] {
+            assert!(UncPath::parse_loose(bad).is_err(), "{bad:?}");
         }
     }
 

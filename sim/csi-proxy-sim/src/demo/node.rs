@@ -1,6 +1,8 @@
 //! The simulated node beside csi-proxy: what kubelet, containers and the cloud do on it, and the
 //! states that a sequence checks.
 
+use std::collections::BTreeSet;
+
 use csi_proxyctl::quantity::short_size;
 use os::OsResult;
 use os_sim::{Sim, VolumeView};
@@ -93,7 +95,9 @@ pub(super) fn size_of(sim: &Sim, disk: u32) -> u64 {
 }
 
 /// Returns what a check looks at, in words, and whether it holds.
-pub(super) fn check(sim: &Sim, check: &Check) -> (String, bool) {
+///
+/// `formatted` are the disks whose volumes had a file system before the sequence.
+pub(super) fn check(sim: &Sim, formatted: &BTreeSet<u32>, check: &Check) -> (String, bool) {
     let external = sim.external();
     let is_offline = |disk| sim.disk(disk).map(|disk| disk.offline);
     match check {
@@ -122,11 +126,16 @@ pub(super) fn check(sim: &Sim, check: &Check) -> (String, bool) {
             )
         }
         Check::FormattedOnce { disk: Text(disk) } => {
+            let (what, formats) = if formatted.contains(disk) {
+                ("NTFS, not formatted again", 0)
+            } else {
+                ("NTFS, formatted once", 1)
+            };
             let is_ntfs = |volume: &VolumeView| volume.file_system.as_deref() == Some("NTFS");
             let is_formatted = sim
                 .volume_on(*disk)
-                .is_some_and(|volume| volume.formats == 1 && is_ntfs(&volume));
-            ("NTFS, formatted once".into(), is_formatted)
+                .is_some_and(|volume| volume.formats == formats && is_ntfs(&volume));
+            (what.into(), is_formatted)
         }
         Check::Online { disk: Text(disk) } => (
             "the disk is online".into(),
@@ -158,6 +167,10 @@ pub(super) fn check(sim: &Sim, check: &Check) -> (String, bool) {
         Check::SizeInGib { bytes, requested } => (
             "rounded up to GiB, it is the requested size".into(),
             bytes.0.div_ceil(1 << 30) == requested.0 >> 30,
+        ),
+        Check::BelowSizeInGib { bytes, requested } => (
+            "rounded up to GiB, it is less than the requested size".into(),
+            bytes.0.div_ceil(1 << 30) < requested.0 >> 30,
         ),
         Check::Link { path, target } => {
             let has_target = external.read_link(path).is_ok_and(|have| have == *target);

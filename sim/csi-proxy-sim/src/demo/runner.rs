@@ -159,10 +159,16 @@ pub async fn run(sequence: &Sequence, daemon: &Daemon, screen: &mut Screen) -> R
         ..Report::default()
     };
     let variables = sequence.variables.clone();
+    let has_file_system = |disk: &u32| {
+        let volume = daemon.sim().volume_on(*disk);
+        volume.is_some_and(|volume| volume.file_system.is_some())
+    };
+    let numbers = disks.iter().map(|disk| disk.number);
     let mut runner = Runner {
         daemon,
         screen,
         variables,
+        formatted_before: numbers.filter(has_file_system).collect(),
         changed_disks: BTreeSet::new(),
         report,
     };
@@ -184,6 +190,8 @@ struct Runner<'a> {
     daemon: &'a Daemon,
     screen: &'a mut Screen,
     variables: Variables,
+    /// The disks whose volumes had a file system before the sequence.
+    formatted_before: BTreeSet<u32>,
     /// The disks that the driver staged, which it may change.
     changed_disks: BTreeSet<u32>,
     report: Report,
@@ -331,7 +339,7 @@ impl Runner<'_> {
     }
 
     fn check(&mut self, check: &Check) {
-        let (what, holds) = node::check(self.daemon.sim(), check);
+        let (what, holds) = node::check(self.daemon.sim(), &self.formatted_before, check);
         self.must_hold(&what, holds);
         if let Check::Staged { disk, .. } = check {
             self.changed_disks.insert(disk.0);

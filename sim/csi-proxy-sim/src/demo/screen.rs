@@ -17,7 +17,8 @@ pub(super) const REFUSED: Style = AnsiColor::Yellow.on_default();
 /// The style of a result that was not expected.
 pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// The widths of the columns: RPC, object and response, milliseconds.
+/// The widths of the columns: RPC, object and response, milliseconds. A longer RPC takes its place
+/// from the object and response.
 const METHOD: usize = 35;
 const TEXT: usize = 32;
 const TIME: usize = 7;
@@ -67,13 +68,11 @@ impl Screen {
         style: Style,
         time: Duration,
     ) {
-        let (method, text, time) = (
-            method.to_string(),
-            join(about, result),
-            time.as_secs_f64() * 1000.0,
-        );
+        let (method, time) = (method.to_string(), time.as_secs_f64() * 1000.0);
+        let width = TEXT - method.chars().count().saturating_sub(METHOD);
+        let text = join(about, result, width);
         // The width of a format would count the escape codes.
-        let gap = " ".repeat(TEXT - text.chars().count());
+        let gap = " ".repeat(width - text.chars().count());
         self.line(&format!(
             "    {RPC}{method:<METHOD$}{RPC:#}  \
              {style}{text}{style:#}{gap}{DIMMED}{time:>TIME$.2}{DIMMED:#}"
@@ -84,7 +83,7 @@ impl Screen {
     pub(super) fn action(&mut self, name: &str, about: &str, result: &str) {
         self.line(&format!(
             "    {DIMMED}{name:<METHOD$}  {}{DIMMED:#}",
-            join(about, result)
+            join(about, result, TEXT)
         ));
     }
 
@@ -105,7 +104,7 @@ impl Screen {
     ) {
         let style = if is_good { Style::new() } else { BAD };
         self.line(&format!(
-            "  {style}{driver:<17}{calls:>6}{refused:>9}{win32:>8}\
+            "  {style}{driver:<25}{calls:>6}{refused:>9}{win32:>8}\
              {wmi:>6}{checks:>8}{unexpected:>12}{style:#}"
         ));
     }
@@ -119,17 +118,17 @@ impl Screen {
 
 /// Returns the object of a call and its result, in the width of their column. A result that does
 /// not fit beside the object is shown alone.
-fn join(about: &str, result: &str) -> String {
+fn join(about: &str, result: &str, width: usize) -> String {
     let text = match (about, result) {
         (_, "") => about.to_owned(),
         ("", _) => format!("→ {result}"),
-        _ if about.chars().count() + result.chars().count() + 3 > TEXT => format!("→ {result}"),
+        _ if about.chars().count() + result.chars().count() + 3 > width => format!("→ {result}"),
         _ => format!("{about} → {result}"),
     };
-    if text.chars().count() <= TEXT {
+    if text.chars().count() <= width {
         return text;
     }
-    text.chars().take(TEXT - 1).chain(['…']).collect()
+    text.chars().take(width - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -138,11 +137,11 @@ mod tests {
 
     #[test]
     fn a_text_fits_its_column() {
-        assert_eq!(join(r"C:\…\mount", "yes"), r"C:\…\mount → yes");
+        assert_eq!(join(r"C:\…\mount", "yes", TEXT), r"C:\…\mount → yes");
         assert_eq!(
-            join("volume 012345…", "16.0Mi of 15.9Gi, and more"),
+            join("volume 012345…", "16.0Mi of 15.9Gi, and more", TEXT),
             "→ 16.0Mi of 15.9Gi, and more"
         );
-        assert_eq!(join(&"ä".repeat(TEXT + 1), "").chars().count(), TEXT);
+        assert_eq!(join(&"ä".repeat(TEXT + 1), "", TEXT).chars().count(), TEXT);
     }
 }

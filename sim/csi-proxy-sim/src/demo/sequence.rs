@@ -27,8 +27,8 @@ use super::expectation::Find;
 use super::method::Method;
 
 /// The files in the order in which they run. azurefile keeps its SMB mapping, which the credentials
-/// of smb would not match, so smb runs first.
-const FILES: [(&str, &str); 10] = [
+/// of smb and trident would not match, so these run first.
+const FILES: [(&str, &str); 12] = [
     (
         "01-azuredisk",
         include_str!("../../drivers/01-azuredisk.json"),
@@ -38,24 +38,29 @@ const FILES: [(&str, &str); 10] = [
         include_str!("../../drivers/02-azuredisk-v1beta.json"),
     ),
     ("03-smb", include_str!("../../drivers/03-smb.json")),
+    ("04-trident", include_str!("../../drivers/04-trident.json")),
     (
-        "04-azurefile",
-        include_str!("../../drivers/04-azurefile.json"),
+        "05-azurefile",
+        include_str!("../../drivers/05-azurefile.json"),
     ),
     (
-        "05-azurefile-v1beta",
-        include_str!("../../drivers/05-azurefile-v1beta.json"),
+        "06-azurefile-v1beta",
+        include_str!("../../drivers/06-azurefile-v1beta.json"),
     ),
-    ("06-gce-pd", include_str!("../../drivers/06-gce-pd.json")),
+    ("07-gce-pd", include_str!("../../drivers/07-gce-pd.json")),
     (
-        "07-gce-pd-v1beta",
-        include_str!("../../drivers/07-gce-pd-v1beta.json"),
+        "08-gce-pd-v1beta",
+        include_str!("../../drivers/08-gce-pd-v1beta.json"),
     ),
-    ("08-aws-ebs", include_str!("../../drivers/08-aws-ebs.json")),
-    ("09-vsphere", include_str!("../../drivers/09-vsphere.json")),
+    ("09-aws-ebs", include_str!("../../drivers/09-aws-ebs.json")),
+    ("10-vsphere", include_str!("../../drivers/10-vsphere.json")),
     (
-        "10-longhorn",
-        include_str!("../../drivers/10-longhorn.json"),
+        "11-longhorn-fork",
+        include_str!("../../drivers/11-longhorn-fork.json"),
+    ),
+    (
+        "12-local-static-provisioner",
+        include_str!("../../drivers/12-local-static-provisioner.json"),
     ),
 ];
 
@@ -286,12 +291,15 @@ pub(super) enum FileKind {
 
 /// A state of the node:
 ///
-/// - `staged`: the disk's volume is mounted at the path and nowhere else, and was formatted once.
+/// - `staged`: the disk's volume is mounted at the path and nowhere else, and `formatted-once`.
 /// - `unstaged`: the disk's volume is mounted nowhere, and nothing exists at the path.
-/// - `formatted-once`: the disk's volume has NTFS and was formatted once.
+/// - `formatted-once`: the disk's volume has NTFS and was formatted once, or not at all if it had a
+///   file system before the sequence.
 /// - `fills-disk`: the file system fills the disk, except for what the partition table needs.
 /// - `size-at-least`: a size that an RPC returned is at least the requested one.
 /// - `size-in-gib`: a size that an RPC returned is the requested one when it is rounded up to GiB.
+/// - `below-size-in-gib`: it is less than the requested one, so that the driver gives up the
+///   request.
 /// - `link`: the link at the path has this target, as Go's `os.Readlink` returns it.
 /// - `absent`: nothing exists at the path.
 /// - `mappings`: these and no other shares are mapped.
@@ -327,6 +335,10 @@ pub(super) enum Check {
         requested: Text<u64>,
     },
     SizeInGib {
+        bytes: Text<u64>,
+        requested: Text<u64>,
+    },
+    BelowSizeInGib {
         bytes: Text<u64>,
         requested: Text<u64>,
     },
