@@ -54,7 +54,7 @@ content = "partitioned"
 file_system = "NTFS"
 "#;
 
-const ARRIVALS: [Arrival; 22] = [
+const ARRIVALS: [Arrival; 38] = [
     arrival("", All),
     arrival("read_only = true", All),
     arrival("offline = true", All),
@@ -67,46 +67,105 @@ const ARRIVALS: [Arrival; 22] = [
     arrival("content = 'gpt'\noffline = true\nread_only = true", All),
     // Partitioned, not formatted.
     arrival("content = 'partitioned'", All),
-    arrival(
-        "content = 'partitioned'\nread_only = true",
-        ThatBringDisksOnline,
-    ),
-    arrival(
-        "content = 'partitioned'\noffline = true",
-        ThatBringDisksOnline,
-    ),
+    arrival("content = 'partitioned'\nread_only = true", All),
+    arrival("content = 'partitioned'\noffline = true", All),
     arrival(
         "content = 'partitioned'\noffline = true\nread_only = true",
-        ThatBringDisksOnline,
+        All,
     ),
     // Formatted.
     arrival("content = 'partitioned'\nfile_system = 'NTFS'", All),
     arrival(
         "content = 'partitioned'\nfile_system = 'NTFS'\nread_only = true",
-        ThatBringDisksOnline,
+        All,
     ),
     arrival(
         "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true",
-        ThatBringDisksOnline,
+        All,
     ),
     arrival(
         "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\nread_only = true",
-        ThatBringDisksOnline,
+        All,
     ),
     arrival(
         "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_again = 1",
-        ThatBringDisksOnline,
+        All,
     ),
     arrival("content = 'mbr'\nfile_system = 'NTFS'", All),
     arrival(
         "content = 'mbr'\nfile_system = 'NTFS'\noffline = true\nread_only = true",
-        ThatBringDisksOnline,
+        All,
     ),
     // A copy of a disk of the node, which Windows leaves offline.
-    beside(ORIGINAL, "copy_of = 30", ThatBringDisksOnline),
+    beside(ORIGINAL, "copy_of = 30", All),
+    beside(ORIGINAL, "copy_of = 30\nread_only = true", All),
+    // Windows' other reasons for keeping a disk offline, and together with a copy.
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 2",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 2\nread_only = true",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 3",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 3\nread_only = true",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 5",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 5\nread_only = true",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 6",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 6\nread_only = true",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 7",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 7\nread_only = true",
+        ThatBringDisksOnline,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 4",
+        All,
+    ),
+    arrival(
+        "content = 'partitioned'\nfile_system = 'NTFS'\noffline = true\noffline_reason = 4\nread_only = true",
+        All,
+    ),
     beside(
         ORIGINAL,
-        "copy_of = 30\nread_only = true",
+        "copy_of = 30\noffline = true\noffline_reason = 1",
+        All,
+    ),
+    beside(
+        ORIGINAL,
+        "copy_of = 30\noffline = true\noffline_reason = 4",
+        All,
+    ),
+    beside(
+        ORIGINAL,
+        "copy_of = 30\noffline = true\noffline_reason = 2",
+        ThatBringDisksOnline,
+    ),
+    beside(
+        ORIGINAL,
+        "copy_of = 30\noffline = true\noffline_reason = 6",
         ThatBringDisksOnline,
     ),
 ];

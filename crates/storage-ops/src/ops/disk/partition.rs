@@ -12,6 +12,7 @@ use crate::ops::disk::online::{bring_volumes_online, wait_for_volumes_online, wh
 use crate::ops::disk::partitioned::{Outcome, make_usable};
 use crate::provider::msft_storage;
 use crate::readings;
+use crate::readings::volume::DataVolumes;
 use crate::scheduling::{
     LockKey, PoolKind, Resource, RunResult, Stop, failed, failed_precondition,
 };
@@ -80,27 +81,19 @@ impl Operation for PartitionDisk {
             let volumes = wait_for_volumes_online(run, &disk)?;
             return bring_volumes_online(run, &disk, &volumes);
         }
-        let attributes = readings::disk::attributes(run, &disk)?;
-        if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) != 0
-            && !run.node().config().leave_partitioned_disks
-            && let Outcome::Left(reason) = make_usable(run, &disk, attributes)?
-        {
-            tracing::warn!(
-                disk = self.disk.0,
-                %reason,
-                "left a partitioned disk offline or read-only"
-            );
-        }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive
-        // when it is brought online.
-        if readings::disk::is_offline(run, &disk)? {
-            return Ok(());
-        }
-        let mut volumes = readings::volume::data_volumes(run, &disk)?;
-        if !readings::volume::have_arrived(&volumes) {
-            run.require_pool(PoolKind::Arrivals)?;
-            volumes = readings::volume::wait_for_volumes(run, &disk)?;
-        }
+        // when it is brought online. A policy may take it offline again.
+        let arrived = run.poll_arrival(|| {
+            if Self::is_left_offline(run, &disk)? {
+                return Ok(Some(DataVolumes::new()));
+            }
+            let volumes = readings::volume::data_volumes(run, &disk)?;
+            Ok(Some(volumes).filter(readings::volume::have_arrived))
+        })?;
+        let volumes = match arrived {
+            Some(volumes) => volumes,
+            None => readings::volume::data_volumes(run, &disk)?,
+        };
         bring_volumes_online(run, &disk, &volumes)
     }
 }
@@ -190,6 +183,26 @@ impl PartitionDisk {
             }
             known => known,
         }
+    }
+
+    /// Brings a partitioned disk online and makes it writable, if that endangers no data. Returns
+    /// whether it stays offline.
+    fn is_left_offline(run: Run<'_>, disk: &Disk) -> RunResult<bool> {
+        let attributes = readings::disk::attributes(run, disk)?;
+        if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) == 0 {
+            return Ok(false);
+        }
+        if !run.node().config().leave_partitioned_disks {
+            match make_usable(run, disk, attributes)? {
+                Outcome::Usable => return Ok(false),
+                Outcome::Left(reason) => tracing::warn!(
+                    disk = disk.number.0,
+                    %reason,
+                    "left a partitioned disk offline or read-only"
+                ),
+            }
+        }
+        readings::disk::is_offline(run, disk)
     }
 
     /// Creates the partition, and returns what the provider returned, unless another program has

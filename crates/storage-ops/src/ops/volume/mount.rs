@@ -11,8 +11,9 @@ use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::disk_lock_key;
 use crate::ops::volume::format::grant_access;
-use crate::paths::opening::OPEN_NO_DELETE_SHARE;
+use crate::paths::opening::{OPEN_NO_DELETE_SHARE, ensure_directory};
 use crate::paths::refused_links;
+use crate::paths::remove_tree::names;
 use crate::paths::working_directories::EntryRef;
 use crate::provider::report;
 use crate::readings::{self, node_volumes};
@@ -219,6 +220,20 @@ fn not_mounted() -> OperationError {
     OperationError::new(ErrorKind::Internal, reason)
 }
 
+/// Succeeds if a directory at which no volume is mounted is empty, as an earlier UnmountVolume whose
+/// answer was lost has left it. Drivers remove the directory with its contents next.
+fn not_mounted_at(directory: &dyn Handle) -> RunResult<()> {
+    ensure_directory(directory)?;
+    match names(directory, 1)?.names.first() {
+        None => Ok(()),
+        Some(name) => failed_precondition(format!(
+            "no volume is mounted at that path, and the directory is not empty; {} may be a pod's \
+             data",
+            name.display()
+        )),
+    }
+}
+
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like
 /// [`MountVolume::mount_otherwise`]. While the directory is not held, a container can make its path
 /// lead to another mount point of the same name (docs/security.md).
@@ -258,7 +273,8 @@ fn remove_mount_point(
 }
 
 /// Writes the cache of a volume to its disk (`FlushFileBuffers`), and then removes its mount point
-/// (`DeleteVolumeMountPoint`), but not the directory.
+/// (`DeleteVolumeMountPoint`), but not the directory. Succeeds without a change if the path is an
+/// empty directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnmountVolume {
     /// The volume.
@@ -299,12 +315,15 @@ impl Operation for UnmountVolume {
         let target = entry
             .parent()
             .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
-        match Link::of(&*target)?.and_then(|link| link.volume()) {
-            Some(mounted) if mounted == self.volume => {}
-            Some(mounted) => {
+        match Link::of(&*target)?.map(|link| link.volume()) {
+            Some(Some(mounted)) if mounted == self.volume => {}
+            Some(Some(mounted)) => {
                 return failed_precondition(format!("volume {mounted} is mounted at that path"));
             }
-            None => return failed_precondition("no volume is mounted at that path"),
+            Some(None) => {
+                return failed_precondition("the path is a link, and no volume is mounted at it");
+            }
+            None => return not_mounted_at(&*target),
         }
         if readings::volume::exists(run, self.volume)? {
             readings::volume::locked_disk_of(run, self.volume)?;
