@@ -20,10 +20,11 @@ pub use crate::devices::Partition;
 use crate::devices::disk::{OPEN_FOR_QUERY, device_number};
 use crate::devices::reparse_point::win32_name;
 use crate::devices::{
-    Disk, FileSystem, Link, buffer, disk_identifiers, file_system, smbios, volume,
+    Disk, FileSystem, Link, TableStyle, buffer, disk_identifiers, file_system, smbios, volume,
 };
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
+use crate::ops::volume::resize::end_of_mbr;
 use crate::paths::on_node;
 use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
@@ -51,6 +52,9 @@ pub struct DiskReadings {
     pub serial: OperationResult<String>,
     /// The page 83 identifier.
     pub page83: OperationResult<String>,
+    /// How much of the disk its MBR can describe, in bytes; `None` if it has another partition table
+    /// or none.
+    pub mbr_size: Option<u64>,
     /// The partitions, in the order of their offsets.
     pub partitions: OperationResult<Vec<Partition>>,
 }
@@ -65,6 +69,9 @@ pub struct VolumeReadings {
     pub disks: OperationResult<Vec<DiskNumber>>,
     /// The size of the file system and what of it is free, in bytes.
     pub space: OperationResult<(u64, u64)>,
+    /// The largest size of the file system in bytes, if it is NTFS, whose number of clusters is
+    /// limited.
+    pub ntfs_limit: OperationResult<Option<u64>>,
     /// The name of the file system; `None` if Windows has mounted none.
     pub file_system: OperationResult<Option<String>>,
     /// Whether the volume counts as formatted.
@@ -132,13 +139,18 @@ impl DiskReadings {
                 bits & DiskAttributes::READ_ONLY != 0,
             )
         });
+        let table = disk.partition_table();
         Self {
             number: disk.number,
             attributes: attributes.map_err(Into::into),
             size: disk.known_size().map_err(Into::into),
             serial: disk_identifiers::serial(&*disk.handle).map_err(Into::into),
             page83: disk_identifiers::page83(&*disk.handle).map_err(Into::into),
-            partitions: disk.partition_table().map(|table| table.partitions),
+            mbr_size: table
+                .as_ref()
+                .is_ok_and(|table| table.style == TableStyle::Mbr)
+                .then(|| end_of_mbr(disk)),
+            partitions: table.map(|table| table.partitions),
         }
     }
 }
@@ -164,6 +176,7 @@ impl VolumeReadings {
             id,
             disks,
             space,
+            ntfs_limit: file_system::ntfs_limit(os, id),
             file_system,
             formatted,
             paths: paths.map(text),
@@ -172,11 +185,13 @@ impl VolumeReadings {
 
     /// Returns the readings of a volume if all of them have failed.
     fn failed(id: VolumeId, error: &OperationError) -> Self {
-        let [disks, space, file_system, formatted, paths] = [(); 5].map(|()| error.clone());
+        let [disks, space, ntfs_limit, file_system, formatted, paths] =
+            [(); 6].map(|()| error.clone());
         Self {
             id,
             disks: Err(disks),
             space: Err(space),
+            ntfs_limit: Err(ntfs_limit),
             file_system: Err(file_system),
             formatted: Err(formatted),
             paths: Err(paths),

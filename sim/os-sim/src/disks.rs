@@ -313,6 +313,8 @@ impl Disk {
             .min();
         let end = match self.layout {
             Layout::Gpt { .. } => size - self.backup_gpt(),
+            // The numbers of sectors have 32 bits.
+            Layout::Mbr { .. } => size.min(self.sector << 32),
             _ => size,
         };
         let end = next.unwrap_or(end).min(end) / ALIGNMENT * ALIGNMENT;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use storage_ops::inspect::DiskReadings;
+use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
+use storage_ops::{DiskNumber, VolumeId};
 
 use crate::Examination;
 use crate::checks::counted;
@@ -23,6 +24,29 @@ fn with_same_identifier(disks: &[DiskReadings]) -> Vec<String> {
     }
     let shared = groups.into_values().filter(|numbers| numbers.len() > 1);
     shared.map(|numbers| numbers.join(" and ")).collect()
+}
+
+/// Returns the NTFS volumes whose number of clusters does not let them use their disk, with the
+/// largest size of each and the size of its disk.
+fn limited_volumes(disks: &[DiskReadings], inspector: &Inspector) -> Vec<(VolumeId, u64, u64)> {
+    let size_of = |number: DiskNumber| {
+        let disk = disks.iter().find(|disk| disk.number == number)?;
+        disk.size.as_ref().ok().copied()
+    };
+    // The smallest clusters have 512 bytes.
+    if !disks
+        .iter()
+        .any(|disk| disk.size.as_ref().is_ok_and(|size| *size >> 41 > 0))
+    {
+        return Vec::new();
+    }
+    let limited = |volume: VolumeReadings| {
+        let limit = volume.ntfs_limit.ok()??;
+        let size = size_of(*volume.disks.ok()?.first()?)?;
+        (size > limit).then_some((volume.id, limit, size))
+    };
+    let volumes = inspector.volumes().unwrap_or_default();
+    volumes.into_iter().filter_map(limited).collect()
 }
 
 pub(super) fn check(examination: &mut Examination<'_>) {
@@ -63,8 +87,16 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                 report.unchecked(CHECK, format!("the state of {number}"), error, error.code());
             }
         }
-        if let Err(error) = &disk.size {
-            report.unchecked(CHECK, format!("the size of {number}"), error, error.code());
+        match (&disk.size, disk.mbr_size) {
+            (Err(error), _) => {
+                report.unchecked(CHECK, format!("the size of {number}"), error, error.code());
+            }
+            (Ok(size), Some(mbr_size)) if *size > mbr_size => report.warning(
+                CHECK,
+                format!("{number} has {size} bytes, and its MBR can describe {mbr_size} of them"),
+                "move the data to a disk with a GPT if its volume must grow further",
+            ),
+            (Ok(_), _) => {}
         }
     }
     for group in with_same_identifier(&disks) {
@@ -74,6 +106,16 @@ pub(super) fn check(examination: &mut Examination<'_>) {
             "if they are paths to one LUN, install MPIO before a pod uses the LUN, because writing \
              through both destroys its file system; if one is a copy, give it an identifier of its \
              own",
+        );
+    }
+    for (volume, limit, size) in limited_volumes(&disks, &examination.inspector) {
+        report.warning(
+            CHECK,
+            format!(
+                "volume {volume} cannot grow beyond {limit} bytes, and its disk has {size}: NTFS has \
+                 at most 4294967295 clusters"
+            ),
+            "move the data to a volume with larger clusters (-format-allocation-unit)",
         );
     }
     report.ok(

@@ -105,6 +105,18 @@ pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> 
     Ok(size)
 }
 
+/// Returns the size that NTFS on `volume` can have in bytes, which its number of clusters limits;
+/// `None` if the volume has another file system.
+pub(crate) fn ntfs_limit(os: &dyn Os, volume: VolumeId) -> OperationResult<Option<u64>> {
+    let handle = volume::open(os, volume, &OPEN_FOR_READ)?;
+    if name_of(&*handle)?.as_deref() != Some("NTFS") {
+        return Ok(None);
+    }
+    let size = full_size(&*handle)?;
+    let cluster = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
+    Ok(Some(cluster * u64::from(u32::MAX)))
+}
+
 /// Returns whether Windows recognizes a file system on a volume that it has not mounted.
 ///
 /// Errors: only those that say that the volume cannot be read. No page says what Windows answers

@@ -1,5 +1,8 @@
 //! Tests of growing a volume: by how much, up to which size, and when it is left unchanged.
 
+use std::sync::Arc;
+
+use crate::refusals::Log;
 use crate::setup::{
     GIB, NoProbe, add_partition, failing, layered, node_on, ntfs, probed, provider, refused,
     resize, traced, volume_on, volumes_of,
@@ -9,7 +12,7 @@ use os::{
     CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi,
 };
 use os_sim::Sim;
-use storage_ops::{ErrorKind, GetVolumeStats, VolumeId};
+use storage_ops::{ErrorKind, GetVolumeStats, Node, VolumeId};
 
 const MIB: u64 = 1 << 20;
 const RESIZE: &str = "wmi call MSFT_Partition.Resize";
@@ -65,12 +68,12 @@ impl Layer for Analysing {
 
 #[test]
 fn a_volume_grows_although_the_analysis_of_its_fragmentation_never_ends() {
-    let (sim, volume) = grown(16 << 40);
+    let (sim, volume) = grown(8 << 40);
     let node = layered(&sim, Analysing);
     for size in [2 * GIB, 0] {
         node.run(&resize(volume, size)).unwrap();
         let expected = if size == 0 {
-            (16 << 40) + GIB - 17 * MIB
+            (8 << 40) + GIB - 17 * MIB
         } else {
             size
         };
@@ -136,14 +139,68 @@ fn a_partition_of_an_mbr_grows_up_to_two_tebibytes() {
         .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
-    refused(
+    let error = refused(
         &node,
         &resize(volume, 5 << 39),
         ErrorKind::FailedPrecondition,
     );
-    node.run(&resize(volume, 0)).unwrap();
+    assert!(error.to_string().contains("an MBR cannot describe more"));
+    assert_eq!(warned_of_limit(&node, volume), 1);
     let partition = sim.disk(1).unwrap().partitions[0].clone();
     assert_eq!(partition.offset + partition.length, 2 << 40);
+}
+
+/// Grows a volume to its maximum. Returns how often the log then says that this is less than the
+/// disk.
+fn warned_of_limit(node: &Node, volume: VolumeId) -> usize {
+    let log = Arc::new(Log::default());
+    tracing::subscriber::with_default(Arc::clone(&log), || {
+        node.run(&resize(volume, 0)).unwrap();
+    });
+    log.with("the volume cannot use the whole disk")
+}
+
+#[test]
+fn contract_26_an_ntfs_volume_grows_up_to_the_limit_of_its_clusters() {
+    let sim = os_sim::node()
+        .disk(8 << 40)
+        .partitioned()
+        .formatted("NTFS")
+        .grown_to(20 << 40)
+        .build();
+    let node = node_on(&sim);
+    let volume = volume_on(&node, 1);
+    let error = refused(
+        &node,
+        &resize(volume, 18 << 40),
+        ErrorKind::FailedPrecondition,
+    );
+    assert!(error.to_string().contains("4294967295 clusters"), "{error}");
+    // In every stage of two drivers.
+    for _ in 0..2 {
+        assert_eq!(warned_of_limit(&node, volume), 1);
+        assert_eq!(length(&sim), (16 << 40) - MIB);
+    }
+    let stats = node.run(&GetVolumeStats { volume }).unwrap();
+    assert!(stats.total <= 4096 * u64::from(u32::MAX));
+}
+
+#[test]
+fn contract_26_a_size_beyond_the_maximum_is_accepted_if_the_growth_is_below_100_mib() {
+    for (more, is_accepted) in [(99 * MIB, true), (100 * MIB, false)] {
+        let sim = ntfs().build();
+        let node = node_on(&sim);
+        let volume = volume_on(&node, 1);
+        let before = length(&sim);
+        let grown = resize(volume, before + more);
+        if is_accepted {
+            node.run(&grown).unwrap();
+        } else {
+            let error = refused(&node, &grown, ErrorKind::FailedPrecondition);
+            assert!(error.to_string().contains("the disk ends there"), "{error}");
+        }
+        assert_eq!(length(&sim), before);
+    }
 }
 
 #[test]
@@ -233,20 +290,20 @@ fn contract_26_a_partition_grows_by_at_least_one_mebibyte() {
 
 #[test]
 fn a_size_less_than_a_mebibyte_above_the_maximum_is_accepted() {
-    let (sim, volume) = two_partitions(57 * MIB);
+    let (sim, volume) = two_partitions(157 * MIB);
     let node = node_on(&sim);
     let error = refused(
         &node,
-        &resize(volume, 158 * MIB),
+        &resize(volume, 258 * MIB),
         ErrorKind::FailedPrecondition,
     );
-    let max = 157 * MIB;
+    let max = 257 * MIB;
     assert!(
         error.to_string().contains(&format!("at most {max}")),
         "{error}"
     );
     assert_eq!(length(&sim), 100 * MIB);
-    node.run(&resize(volume, 158 * MIB - 1)).unwrap();
+    node.run(&resize(volume, 258 * MIB - 1)).unwrap();
     assert_eq!(length(&sim), max);
 }
 

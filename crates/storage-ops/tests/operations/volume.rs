@@ -278,9 +278,32 @@ fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not
         ONE,
         "it needs no path"
     );
-    refused(&node, &unmount(one, MOUNT), ErrorKind::FailedPrecondition);
+    // The answer may have been lost.
+    node.run(&unmount(one, MOUNT)).unwrap();
+    // Drivers remove the directory with its contents next.
+    sim.external()
+        .write(&format!(r"{MOUNT}\data.txt"), b"of a pod")
+        .unwrap();
+    let error = refused(&node, &unmount(one, MOUNT), ErrorKind::FailedPrecondition);
+    assert!(error.to_string().contains("data.txt"), "{error}");
     refused(&node, &unmount(one, r"\missing"), ErrorKind::NotFound);
     sim.invariants().unwrap();
+}
+
+#[test]
+fn contract_24_a_link_or_a_file_is_not_an_unmounted_directory() {
+    let sim = ntfs().dir(r"C:\var\lib\kubelet\empty").build();
+    let (node, external) = (node_on(&sim), sim.external());
+    let volume = volume_on(&node, 1);
+    external
+        .symlink(r"C:\var\lib\kubelet\link", r"C:\var\lib\kubelet\empty")
+        .unwrap();
+    external.write(r"C:\var\lib\kubelet\file", b"").unwrap();
+    for path in [r"\link", r"\file"] {
+        let before = sim.snapshot();
+        refused(&node, &unmount(volume, path), ErrorKind::FailedPrecondition);
+        assert_eq!(sim.snapshot(), before);
+    }
 }
 
 #[test]

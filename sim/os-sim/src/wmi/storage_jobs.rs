@@ -394,11 +394,14 @@ pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), 
         None => 0,
     };
     let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
-    Ok((
-        smallest,
-        disk.max_length_at(part.offset, disk.provider_cache.size)
-            .max(part.length),
-    ))
+    let clusters = volume
+        .file_system
+        .as_ref()
+        .map_or(u64::MAX, |mounted| mounted.cluster * u64::from(u32::MAX));
+    let largest = disk
+        .max_length_at(part.offset, disk.provider_cache.size)
+        .min(clusters);
+    Ok((smallest, largest.max(part.length)))
 }
 
 fn resize_refusal(disk: &Disk, partition: u32, size: u64) -> Option<u32> {

@@ -1,6 +1,7 @@
 //! Growing a volume.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use os::OsError;
 use os::abi::ControlCode;
@@ -98,7 +99,7 @@ impl Operation for ResizeVolume {
         let partition = *partition.ok_or_else(|| {
             OperationError::precondition("no partition begins where the volume begins")
         })?;
-        if let Some(size) = self.new_size(run, &disk, &table, &partition)? {
+        if let Some(size) = self.new_size(run, &disk, &table, &partition, volume)? {
             run.require_pool(PoolKind::Wmi)?;
             // To grow a volume cannot be undone.
             node_volumes::refuse_volume(run, volume)?;
@@ -126,27 +127,45 @@ impl ResizeVolume {
         disk: &Disk,
         table: &PartitionTable,
         partition: &Partition,
+        volume: VolumeId,
     ) -> RunResult<Option<u64>> {
         if self.size != 0 && self.size < partition.length + MIB {
             return Ok(None);
         }
-        let end = match end_of_space(table, partition) {
-            Some(end) => end,
+        let (space, limit) = match end_of_space(table, partition) {
+            Some(end) => (end, Limit::NextPartition),
             // The last mebibyte has the backup partition table.
-            None => readings::disk::size(run, disk)?.saturating_sub(MIB),
+            None => (
+                readings::disk::size(run, disk)?.saturating_sub(MIB),
+                Limit::Disk,
+            ),
         };
-        let end = if table.style == TableStyle::Mbr {
-            end.min(end_of_mbr(disk))
-        } else {
-            end
-        };
-        let max = (end / MIB * MIB).saturating_sub(partition.offset);
-        if self.size.saturating_sub(max) >= MIB {
+        let mut max = (space.saturating_sub(partition.offset), limit);
+        if table.style == TableStyle::Mbr {
+            let of_mbr = end_of_mbr(disk).saturating_sub(partition.offset);
+            max = max.min((of_mbr, Limit::Mbr));
+        }
+        if max.0 > LEAST_NTFS_LIMIT
+            && let Some(of_ntfs) = file_system::ntfs_limit(run.os(), volume)?
+        {
+            max = max.min((of_ntfs, Limit::Ntfs));
+        }
+        let limit = max.1;
+        let max = (partition.offset + max.0) / MIB * MIB - partition.offset;
+        // The Go program does not grow a volume by less than this, and succeeds.
+        let is_small = self.size < partition.length.saturating_add(LEAST_GROWTH_OF_GO);
+        if self.size.saturating_sub(max) >= MIB && !is_small {
             let reason = format!(
-                "{} bytes were requested, but the partition can have at most {max}",
+                "{} bytes were requested, but the partition can have at most {max}, because {limit}",
                 self.size
             );
             return failed_precondition(reason);
+        }
+        if self.size == 0 && matches!(limit, Limit::Mbr | Limit::Ntfs) {
+            tracing::warn!(
+                %volume, bytes = max, %limit,
+                "the volume cannot use the whole disk"
+            );
         }
         let size = if self.size == 0 {
             max
@@ -156,6 +175,37 @@ impl ResizeVolume {
         Ok((size >= partition.length + MIB).then_some(size))
     }
 }
+
+/// What limits the size of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Limit {
+    NextPartition,
+    Disk,
+    Mbr,
+    Ntfs,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NextPartition => "another partition begins there",
+            Self::Disk => "the disk ends there",
+            Self::Mbr => {
+                "an MBR cannot describe more of the disk; on a disk with a GPT the volume can grow"
+            }
+            Self::Ntfs => {
+                "NTFS has at most 4294967295 clusters; a volume with larger clusters can grow \
+                 further (csi-proxy's flag -format-allocation-unit, for new volumes)"
+            }
+        })
+    }
+}
+
+/// The smallest limit of an NTFS volume, with clusters of 512 bytes.
+const LEAST_NTFS_LIMIT: u64 = (u32::MAX as u64) * 512;
+
+/// By less than this, the Go program does not grow a volume (contract 26).
+const LEAST_GROWTH_OF_GO: u64 = 100 * MIB;
 
 /// Returns the offset up to which a partition can grow: the offset of the next partition, or the
 /// end of the extended partition that contains it. `None` means the end of the disk.
@@ -170,7 +220,7 @@ fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
 }
 
 /// Returns the end of the space that an MBR can describe: its numbers of sectors have 32 bits.
-fn end_of_mbr(disk: &Disk) -> u64 {
+pub(crate) fn end_of_mbr(disk: &Disk) -> u64 {
     let sector = disk
         .geometry()
         .map_or(0, |geometry| u64::from(geometry.bytes_per_sector));
@@ -224,7 +274,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         i64::from(size.bytes_per_sector.max(512)),
         i64::from(size.sectors_per_unit.max(1)),
     );
-    let clusters = extent.length / sector / cluster;
+    let clusters = (extent.length / sector / cluster).min(u32::MAX.into());
     // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file
     // system by less than another.
     if u64::try_from(clusters).unwrap_or_default() <= size.total_units.saturating_add(1) {
