@@ -101,6 +101,7 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
             ("IsOffline", Value::Bool(offline)),
             ("IsReadOnly", Value::Bool(read_only)),
             ("PartitionStyle", Value::U32(style)),
+            ("BusType", Value::U32(disk.bus)),
             (
                 "LargestFreeExtent",
                 long(disk.largest_gap().map_or(0, |(_, length)| length)),

@@ -82,7 +82,10 @@ const CLASSES: &[Class] = &[
         "MSFT_Disk",
         &[
             (Text, "Location ObjectId Path SerialNumber UniqueId"),
-            (Number, "LargestFreeExtent Number PartitionStyle Size"),
+            (
+                Number,
+                "BusType LargestFreeExtent Number PartitionStyle Size",
+            ),
             (Bool, "IsOffline IsReadOnly"),
             (Other, "OperationalStatus"),
         ],
