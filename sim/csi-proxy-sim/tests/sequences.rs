@@ -20,7 +20,7 @@ const DRIVERS: [(&str, usize, u64); 10] = [
     ("gce-pd v1beta", 27, 10),
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),
-    ("longhorn", 34, 39),
+    ("longhorn", 34, 41),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

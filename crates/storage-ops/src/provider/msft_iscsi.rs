@@ -155,10 +155,9 @@ pub(crate) fn associated(
     query(run, Namespace::Iscsi, &wql)
 }
 
-/// Returns nothing if Windows refuses a query about an object, such as one at a path that was made
-/// of its key. The caller then looks in another way, which takes another query and tells what is
-/// missing.
-pub(crate) fn if_known<T>(found: OperationResult<Vec<T>>) -> OperationResult<Vec<T>> {
+/// Returns no instances if Windows refuses a query about an object at a path that was made of its
+/// key. The caller then looks the object up, which takes another query and tells what is missing.
+pub(crate) fn if_known(found: OperationResult<Vec<Instance>>) -> OperationResult<Vec<Instance>> {
     match found {
         Err(error)
             if !matches!(
@@ -301,7 +300,7 @@ pub(crate) fn disks_without_another_session(
             break;
         }
         if other.path != session.path {
-            let of_other = if_known(disks_of_session(run, &other))?;
+            let of_other = disks_of_session(run, &other)?;
             disks.retain(|disk| !of_other.contains(disk));
         }
     }

@@ -283,7 +283,7 @@ pub(crate) fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, Discon
     )
 }
 
-const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
+pub(crate) const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
 pub(crate) const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 
 #[test]

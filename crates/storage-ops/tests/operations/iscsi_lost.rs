@@ -13,11 +13,11 @@ use storage_ops::{
 use zerocopy::IntoBytes;
 
 use crate::iscsi::{
-    DISCONNECT, PLAIN, at, connect_at, disconnect_at, disks_at, two_portals, two_targets,
+    CONNECT, DISCONNECT, PLAIN, at, connect_at, disconnect_at, disks_at, two_portals, two_targets,
 };
 use crate::setup::{
-    GIB, MOUNT, PARTITION, both, failing, failing_on, failing_once, layered, mount, node_on,
-    probed, provider, refused, unmount, volume_on,
+    GIB, MOUNT, NoProbe, PARTITION, both, failing, failing_on, failing_once, layered, mount,
+    node_on, probed, provider, refused, traced, unmount, volume_on,
 };
 
 /// A session that has had no connection for this time is dead.
@@ -74,7 +74,7 @@ fn sessions(sim: &Sim) -> Vec<String> {
 #[test]
 fn contract_30_a_rogue_portal_cannot_end_a_session_whose_portal_does_not_answer_for_30_s() {
     let sim = two_targets();
-    let node = node_on(&sim);
+    let (node, trace) = traced(&sim, NoProbe);
     node.run(&connect_at(VICTIM)).unwrap();
     stage(&sim, &node);
     sim.external().write(FILE, "before").unwrap();
@@ -96,6 +96,8 @@ fn contract_30_a_rogue_portal_cannot_end_a_session_whose_portal_does_not_answer_
     sim.external().write(FILE, "after").unwrap();
     assert_eq!(sim.external().read(FILE).unwrap(), b"after");
     error_with(&node, &disconnect_at(OTHER), "connected");
+    // A login beside the session is not tried.
+    assert_eq!(trace.counts().of(CONNECT), 1);
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn a_dead_session_is_not_ended_while_a_volume_of_it_is_mounted_anywhere() {
     let mounts: [(fn(&Sim), &str); 3] =
         [(|_| {}, MOUNT), (elsewhere, r"C:\mnt"), (on_a_drive, "E:")];
     for (mount, path) in mounts {
-        for layer in [None, Some(UnlistedDisks)] {
+        for unlisted in [None, Some(Ok(())), Some(Err(OsError::WBEM_FAILED))] {
             let (sim, node) = one_target();
             let volume = stage(&sim, &node);
             if path != MOUNT {
@@ -226,19 +228,17 @@ fn a_dead_session_is_not_ended_while_a_volume_of_it_is_mounted_anywhere() {
             // As on a node whose administrator has lengthened the time.
             sim.set_iscsi_hold_time(DEAD * 2);
             set(&sim, VICTIM, false);
-            let is_unlisted = layer.is_some();
-            let node = match layer {
+            let node = match unlisted {
                 None => node,
-                Some(layer) => layered(&sim, layer),
+                Some(answer) => layered(&sim, UnlistedDisks(answer)),
             };
             error_with(&node, &disconnect_at(OTHER), "without a connection");
             sim.advance(DEAD);
             let expected = format!("is mounted at {path}");
             let error = error_with(&node, &disconnect_at(OTHER), &expected);
-            assert_eq!(
-                error.to_string().contains("may be one of the target"),
-                is_unlisted
-            );
+            let is_doubtful = error.to_string().contains("may be one of the target");
+            assert_eq!(is_doubtful, unlisted.is_some());
+            assert_eq!(error.code(), unlisted.and_then(Result::err));
             assert_eq!(sessions(&sim).len(), 1);
             // Windows removes the disks, and with them the volume.
             sim.advance(DEAD);
@@ -248,8 +248,8 @@ fn a_dead_session_is_not_ended_while_a_volume_of_it_is_mounted_anywhere() {
     }
 }
 
-/// Lists no disks of sessions without a connection.
-struct UnlistedDisks;
+/// Lists no disks of sessions without a connection, or fails.
+struct UnlistedDisks(OsResult<()>);
 
 impl Layer for UnlistedDisks {
     fn wmi_query(
@@ -261,7 +261,7 @@ impl Layer for UnlistedDisks {
     ) -> OsResult<Vec<Instance>> {
         let connections = wmi.query(namespace, "SELECT * FROM MSFT_iSCSIConnection", deadline)?;
         if wql.contains("MSFT_iSCSISessionToDisk") && connections.is_empty() {
-            return Ok(Vec::new());
+            return self.0.map(|()| Vec::new());
         }
         wmi.query(namespace, wql, deadline)
     }

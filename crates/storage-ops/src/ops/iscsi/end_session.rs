@@ -7,8 +7,8 @@ use crate::devices::volume;
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::provider::msft_iscsi::{
-    allow, disks_of, disks_of_session, disks_without_another_session, if_known, invoke,
-    same_session, target_path,
+    allow, disks_of, disks_of_session, disks_without_another_session, invoke, same_session,
+    target_path,
 };
 use crate::provider::report;
 use crate::readings::iscsi_session::{Session, identifier, sessions};
@@ -39,8 +39,8 @@ pub(super) fn end(run: Run<'_>, iqn: &Iqn, session: &Session, refused: MountedAt
 /// The disks of a session.
 struct Disks {
     numbers: Vec<DiskNumber>,
-    /// Whether Windows says that they are those of the session.
-    are_known: bool,
+    /// Why it is not known that they are those of the session.
+    doubt: Option<OperationError>,
 }
 
 impl Disks {
@@ -49,16 +49,28 @@ impl Disks {
     /// lists for such a session while its disks still exist.
     fn of(run: Run<'_>, session: &Session) -> OperationResult<Self> {
         let mut numbers = disks_of(run, &session.connections)?;
-        if !session.is_connected() {
-            numbers.extend(if_known(disks_of_session(run, &session.instance))?);
-            numbers.sort_unstable();
-            numbers.dedup();
+        if session.is_connected() {
+            let doubt = None;
+            return Ok(Self { numbers, doubt });
         }
-        let are_known = session.is_connected() || !numbers.is_empty();
-        if !are_known {
-            numbers = disks_without_another_session(run, &session.instance)?;
+        let doubt = match disks_of_session(run, &session.instance) {
+            Ok(found) => {
+                numbers.extend(found);
+                OperationError::precondition("Windows names no session of its disk")
+            }
+            Err(error) if error.kind == ErrorKind::Unavailable => return Err(error),
+            Err(error) => error.with_kind(ErrorKind::FailedPrecondition),
+        };
+        numbers.sort_unstable();
+        numbers.dedup();
+        if !numbers.is_empty() {
+            let doubt = None;
+            return Ok(Self { numbers, doubt });
         }
-        Ok(Self { numbers, are_known })
+        Ok(Self {
+            numbers: disks_without_another_session(run, &session.instance)?,
+            doubt: Some(doubt),
+        })
     }
 }
 
@@ -120,17 +132,23 @@ fn refuse_mounted(run: Run<'_>, disks: &Disks, refused: MountedAt) -> OperationR
         let is_on_disk = extents
             .iter()
             .any(|extent| disks.numbers.contains(&DiskNumber(extent.disk_number)));
-        if is_on_disk && disks.are_known {
+        if !is_on_disk {
+            continue;
+        }
+        let Some(doubt) = &disks.doubt else {
             return Err(OperationError::precondition(format!(
                 "volume {volume} of the target is mounted at {path}; unmount it first"
             )));
-        }
-        if is_on_disk {
-            return Err(OperationError::precondition(format!(
-                "volume {volume} is mounted at {path}, and may be one of the target: Windows names \
-                 no session of its disk; unmount it first"
-            )));
-        }
+        };
+        let reason = format!(
+            "volume {volume} is mounted at {path}, and may be one of the target: {}; unmount it \
+             first",
+            doubt.reason
+        );
+        return Err(OperationError {
+            reason,
+            ..doubt.clone()
+        });
     }
     Ok(())
 }
