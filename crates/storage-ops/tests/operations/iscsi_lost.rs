@@ -300,6 +300,20 @@ impl Layer for DvdDrive {
         }
         handle.control(code, input, output)
     }
+
+    fn wmi_query(
+        &self,
+        wmi: &dyn Wmi,
+        namespace: Namespace,
+        wql: &str,
+        deadline: Time,
+    ) -> OsResult<Vec<Instance>> {
+        let mut found = wmi.query(namespace, wql, deadline)?;
+        if wql.contains("AssocClass = MSFT_PartitionToVolume") {
+            found.clear();
+        }
+        Ok(found)
+    }
 }
 
 #[test]
