@@ -283,7 +283,9 @@ impl Sim {
             let Some(effects) = state.iscsi.set_reachable(&at, reachable, state.now) else {
                 return false;
             };
-            effects.into_iter().for_each(|effect| state.apply(effect));
+            for effect in effects {
+                state.apply(effect);
+            }
             if !reachable {
                 state.schedule(state.iscsi.hold_time, Event::IscsiHoldTimeEnds);
             }

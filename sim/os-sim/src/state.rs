@@ -166,8 +166,9 @@ impl State {
             Event::PolicyTakesOffline(device) => self.policy_takes_offline(*device),
             Event::JobEnds(job) => self.job_ends(*job),
             Event::IscsiHoldTimeEnds => {
-                let effects = self.iscsi.stop_holding(self.now);
-                effects.into_iter().for_each(|effect| self.apply(effect));
+                for effect in self.iscsi.stop_holding(self.now) {
+                    self.apply(effect);
+                }
             }
         }
     }

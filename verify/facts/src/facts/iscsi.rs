@@ -316,7 +316,7 @@ pub(crate) const FACTS: &[Fact] = &[
         let target = connected_target(node);
         let disk = disks(node, &sessions(node, &target)[0].path)[0];
         let start = node.stop_iscsi_portal(&target.portal);
-        node.os().clock().sleep(HOLD_TIME - MARGIN);
+        node.os().clock().sleep(MARGIN);
         assert_eq!(iscsi_disks(node), [disk]);
         node.os().clock().sleep(MARGIN * 2);
         assert_eq!(iscsi_disks(node), []);
@@ -374,10 +374,8 @@ pub(crate) const FACTS: &[Fact] = &[
     }),
 ];
 
-/// How long Windows holds requests to the disks of a session without a connection.
-const HOLD_TIME: Duration = Duration::from_mins(1);
-
-/// The loss of a connection and a new connection are noticed within this time.
+/// The loss of a connection and a new connection are noticed within this time. It is half the time
+/// for which Windows holds requests to the disks of a session without a connection.
 const MARGIN: Duration = Duration::from_secs(30);
 
 /// Returns the numbers of the disks on the bus iSCSI.
