@@ -154,7 +154,8 @@ impl Iscsi {
         self.0.change(request).await.map(drop)
     }
 
-    /// Ends the session with the target. Succeeds if the target is not connected.
+    /// Ends the session with the target. Succeeds if the target is not connected, and fails if
+    /// another session with a target of this name remains.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     pub async fn disconnect_target(&self, portal: &TargetPortal, iqn: &str) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! The node that operations run on.
 
+pub(crate) mod iscsi_sessions;
 pub(crate) mod run;
 pub(crate) mod smb_mapping_record;
 
@@ -9,6 +10,7 @@ use os::Os;
 
 use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
+use crate::node::iscsi_sessions::SessionRecord;
 use crate::node::smb_mapping_record::MappingRecord;
 use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
@@ -29,6 +31,8 @@ pub struct Node {
     pub(crate) directories: WorkingDirectories,
     /// The record of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
+    /// What was seen of the iSCSI sessions.
+    pub(crate) iscsi_sessions: SessionRecord,
     pub(crate) refused_links: RefusedLinks,
 }
 
@@ -73,6 +77,7 @@ impl Node {
             locks: Locks::default(),
             directories,
             smb_mappings,
+            iscsi_sessions: SessionRecord::default(),
             refused_links: RefusedLinks::default(),
         }
     }

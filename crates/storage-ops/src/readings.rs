@@ -6,6 +6,7 @@ pub(crate) mod all_disks;
 pub(crate) mod disk;
 pub(crate) mod file_system;
 pub(crate) mod firmware;
+pub(crate) mod iscsi_session;
 pub(crate) mod links;
 pub(crate) mod node_volumes;
 pub(crate) mod share;

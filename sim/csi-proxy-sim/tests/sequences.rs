@@ -21,7 +21,7 @@ const DRIVERS: [(&str, usize, u64); 12] = [
     ("gce-pd v1beta", 27, 10),
     ("aws-ebs", 37, 12),
     ("vsphere", 30, 11),
-    ("longhorn-fork", 42, 35),
+    ("longhorn-fork", 42, 37),
     ("local-static-provisioner", 8, 0),
 ];
 

@@ -22,15 +22,33 @@ use crate::description::quantity;
 /// The default port of a portal.
 pub const DEFAULT_PORT: u16 = 3260;
 
+/// The default of [`Iscsi::hold_time`], which is that of Windows.
+const HOLD_TIME: Duration = Duration::from_mins(1);
+
 /// The iSCSI network and the initiator of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Iscsi {
     /// The portals on the network.
     pub portals: Vec<Portal>,
     /// The targets on the network.
     pub targets: Vec<Target>,
+    /// How long the initiator holds requests to the disks of a session that has lost its connection
+    /// (`MaxRequestHoldTime`). It then removes the disks. On this node, requests to files succeed
+    /// meanwhile instead of waiting, as if from a cache.
+    pub hold_time: Duration,
     /// The node's initiator.
     initiator: Initiator,
+}
+
+impl Default for Iscsi {
+    fn default() -> Self {
+        Self {
+            portals: Vec::new(),
+            targets: Vec::new(),
+            hold_time: HOLD_TIME,
+            initiator: Initiator::default(),
+        }
+    }
 }
 
 /// The address of a portal.
@@ -148,6 +166,11 @@ struct Session {
     portal: PortalAddress,
     /// One of [`AUTHENTICATIONS`].
     authentication: &'static str,
+    /// When its connection was lost, which its portal has not answered since.
+    lost: Option<Duration>,
+    /// Whether the initiator shows its disks: from the login or a new connection until the hold
+    /// time has passed without a connection.
+    shows_disks: bool,
 }
 
 /// The values of `AuthenticationType`.
@@ -160,6 +183,16 @@ impl PortalAddress {
             address: address.to_owned(),
             port: if port == 0 { DEFAULT_PORT } else { port },
         }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.address.eq_ignore_ascii_case(&other.address) && self.port == other.port
+    }
+}
+
+impl Portal {
+    fn is_at(&self, at: &PortalAddress) -> bool {
+        self.address.eq_ignore_ascii_case(&at.address) && self.port == at.port
     }
 }
 
@@ -214,12 +247,74 @@ impl Chap {
 }
 
 impl Iscsi {
-    /// Returns whether the initiator has a session with a target of the name `iqn`.
+    /// Returns whether the initiator has a session with a target of the name `iqn`, with or without
+    /// a connection.
     pub fn is_connected(&self, iqn: &str) -> bool {
-        self.initiator
-            .sessions
-            .iter()
-            .any(|session| session.iqn.eq_ignore_ascii_case(iqn))
+        self.sessions_with(iqn) > 0
+    }
+
+    /// Returns how many sessions the initiator has with targets of the name `iqn`, with or without a
+    /// connection.
+    pub fn sessions_with(&self, iqn: &str) -> usize {
+        let sessions = self.initiator.sessions.iter();
+        sessions
+            .filter(|session| session.iqn.eq_ignore_ascii_case(iqn))
+            .count()
+    }
+
+    /// Sets whether a portal answers, at the time `now`. Its sessions lose their connections, and
+    /// connect again as soon as it answers. Returns the effects on the node's disks, or `None` if
+    /// there is no such portal.
+    pub fn set_reachable(
+        &mut self,
+        at: &PortalAddress,
+        reachable: bool,
+        now: Duration,
+    ) -> Option<Vec<Effect>> {
+        let portal = self.portals.iter_mut().find(|portal| portal.is_at(at))?;
+        portal.reachable = reachable;
+        let mut effects = Vec::new();
+        for position in 0..self.initiator.sessions.len() {
+            let session = &mut self.initiator.sessions[position];
+            if !session.portal.is_same(at) {
+                continue;
+            }
+            if !reachable {
+                session.lost.get_or_insert(now);
+                continue;
+            }
+            session.lost = None;
+            if session.shows_disks {
+                continue;
+            }
+            let session = session.clone();
+            if !self.others_show_disks(&session) {
+                effects.push(Effect::Attach(self.luns(&session)));
+            }
+            self.initiator.sessions[position].shows_disks = true;
+        }
+        Some(effects)
+    }
+
+    /// Removes the disks of the sessions that have had no connection for the hold time. The sessions
+    /// stay.
+    pub fn stop_holding(&mut self, now: Duration) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for position in 0..self.initiator.sessions.len() {
+            let session = &mut self.initiator.sessions[position];
+            let is_over = session
+                .lost
+                .is_some_and(|lost| lost + self.hold_time <= now);
+            if !is_over || !session.shows_disks {
+                continue;
+            }
+            session.shows_disks = false;
+            let session = session.clone();
+            if !self.others_show_disks(&session) {
+                effects.push(Effect::Detach(self.luns(&session)));
+            }
+        }
+        effects
     }
 
     /// Restarts the node: ends all sessions and opens the persistent sessions again.
@@ -289,10 +384,12 @@ impl Iscsi {
     /// Opens a session. The first session of a target attaches its disks.
     fn open_session(&mut self, session: Session) -> Option<Effect> {
         let effect = Effect::Attach(self.luns(&session));
-        let is_first = !self.has_session_beside(&session);
+        let is_first = !self.others_show_disks(&session);
         self.initiator.logins += 1;
         self.initiator.sessions.push(Session {
             number: self.initiator.logins,
+            lost: None,
+            shows_disks: true,
             ..session
         });
         is_first.then_some(effect)
@@ -301,12 +398,12 @@ impl Iscsi {
     /// Ends a session. The last session of a target detaches its disks.
     fn log_out(&mut self, position: usize) -> Option<Effect> {
         let session = self.initiator.sessions.remove(position);
-        let is_last = !self.has_session_beside(&session);
+        let is_last = session.shows_disks && !self.others_show_disks(&session);
         is_last.then(|| Effect::Detach(self.luns(&session)))
     }
 
-    /// Returns whether another session leads to the same target.
-    fn has_session_beside(&self, session: &Session) -> bool {
+    /// Returns whether another session shows the disks of the same target.
+    fn others_show_disks(&self, session: &Session) -> bool {
         let target = |session: &Session| {
             (
                 session.iqn.clone(),
@@ -316,6 +413,7 @@ impl Iscsi {
         self.initiator
             .sessions
             .iter()
+            .filter(|other| other.number != session.number && other.shows_disks)
             .any(|other| target(other) == target(session))
     }
 
@@ -325,12 +423,9 @@ impl Iscsi {
 
     /// Returns the portal that answers at an address.
     fn portal(&self, at: &PortalAddress) -> Option<&Portal> {
-        let is_at = |portal: &Portal| {
-            portal.address.eq_ignore_ascii_case(&at.address) && portal.port == at.port
-        };
         self.portals
             .iter()
-            .find(|portal| is_at(portal) && portal.reachable)
+            .find(|portal| portal.is_at(at) && portal.reachable)
     }
 
     /// Returns the position of the target of a name at a portal.

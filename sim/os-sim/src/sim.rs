@@ -14,7 +14,7 @@ use crate::description::{Description, DescriptionError, DiskDescription};
 use crate::disks::Disk;
 use crate::external::External;
 use crate::files::file_system::FileSystem;
-use crate::iscsi::Portal;
+use crate::iscsi::PortalAddress;
 use crate::process::Process;
 use crate::registry::Registry;
 use crate::state::{Event, State};
@@ -274,14 +274,29 @@ impl Sim {
     }
 
     /// Sets whether an iSCSI portal answers. Returns false if there is no such portal.
+    ///
+    /// A session through a portal that stops has no connection until the portal answers again. After
+    /// [`Self::set_iscsi_hold_time`], Windows removes its disks.
     pub fn set_portal_reachable(&self, address: &str, port: u16, reachable: bool) -> bool {
         self.with(|state| {
-            let is_it = |portal: &&mut Portal| {
-                portal.address.eq_ignore_ascii_case(address) && portal.port == port
+            let at = PortalAddress::new(address, port);
+            let Some(effects) = state.iscsi.set_reachable(&at, reachable, state.now) else {
+                return false;
             };
-            let portal = state.iscsi.portals.iter_mut().find(is_it);
-            portal.map(|portal| portal.reachable = reachable).is_some()
+            for effect in effects {
+                state.apply(effect);
+            }
+            if !reachable {
+                state.schedule(state.iscsi.hold_time, Event::IscsiHoldTimeEnds);
+            }
+            true
         })
+    }
+
+    /// Sets how long Windows holds requests to the disks of an iSCSI session that has lost its
+    /// connection, before it removes the disks. Default: one minute, also on a node without delays.
+    pub fn set_iscsi_hold_time(&self, hold_time: Duration) {
+        self.with(|state| state.iscsi.hold_time = hold_time);
     }
 
     /// Sets whether a policy forbids storing credentials. Creating a persistent mapping with

@@ -90,6 +90,8 @@ pub(crate) enum Event {
     PolicyTakesOffline(DeviceId),
     /// A job ends.
     JobEnds(u64),
+    /// The initiator stops holding requests to the disks of iSCSI sessions without a connection.
+    IscsiHoldTimeEnds,
 }
 
 /// Identifies the file system of a volume or of a share.
@@ -163,6 +165,11 @@ impl State {
             Event::ProviderLearns(device) => self.provider_learns(*device),
             Event::PolicyTakesOffline(device) => self.policy_takes_offline(*device),
             Event::JobEnds(job) => self.job_ends(*job),
+            Event::IscsiHoldTimeEnds => {
+                for effect in self.iscsi.stop_holding(self.now) {
+                    self.apply(effect);
+                }
+            }
         }
     }
 

@@ -216,6 +216,72 @@ fn the_disks_of_two_sessions_are_detached_with_the_last_session() {
 }
 
 #[test]
+fn a_session_whose_portal_stops_keeps_its_disks_for_the_hold_time_and_connects_again() {
+    let node = node()
+        .iscsi_portal("10.0.0.1", 0)
+        .target(IQN)
+        .lun(GIB)
+        .build()
+        .fast();
+    log_in(&node);
+    // The identifier of the session, whether it and its target are connected, the number of its
+    // connections, and the number of the node's disks.
+    let seen = || {
+        let rows = |class: &str| {
+            query(
+                &node,
+                Namespace::Storage,
+                &format!("SELECT * FROM MSFT_iSCSI{class}"),
+            )
+        };
+        let session = rows("Session").remove(0);
+        (
+            session.text("SessionIdentifier").unwrap().to_owned(),
+            session.bool("IsConnected"),
+            rows("Target")[0].bool("IsConnected"),
+            rows("Connection").len(),
+            node.disks().len(),
+        )
+    };
+    let connected = seen();
+    let (identifier, ..) = connected.clone();
+    let lost = |disks| (identifier.clone(), Some(false), Some(false), 0, disks);
+    assert_eq!(
+        connected,
+        (identifier.clone(), Some(true), Some(true), 1, 2)
+    );
+    let stop = || assert!(node.set_portal_reachable("10.0.0.1", 3260, false));
+    let start = || assert!(node.set_portal_reachable("10.0.0.1", 3260, true));
+
+    stop();
+    node.advance(Duration::from_secs(59));
+    assert_eq!(seen(), lost(2));
+    start();
+    assert_eq!(seen(), connected);
+    // The time begins anew.
+    stop();
+    node.advance(Duration::from_secs(59));
+    assert_eq!(seen(), lost(2));
+    node.advance(Duration::from_secs(1));
+    assert_eq!(seen(), lost(1));
+    start();
+    assert_eq!(seen(), connected);
+
+    node.set_iscsi_hold_time(Duration::from_mins(20));
+    stop();
+    node.advance(Duration::from_mins(19));
+    assert_eq!(seen(), lost(2));
+    let target = &query(&node, Namespace::Storage, "SELECT * FROM MSFT_iSCSITarget")[0];
+    assert_eq!(
+        call(&node, Namespace::Storage, &target.path, "Disconnect", &[]),
+        Ok(0)
+    );
+    assert_eq!(node.disks().len(), 1);
+    node.advance(Duration::from_mins(1));
+    node.invariants().unwrap();
+}
+
+#[test]
 fn the_error_of_a_description_has_the_line_but_not_its_content() {
     let error =
         Sim::from_toml("[[smb_server]]\nhost = 'h'\nusers = [{ name = 'u', pasword = 'hunter2' }]");

@@ -214,6 +214,11 @@ pub trait TestNode {
     /// Returns an iSCSI portal that does not answer.
     fn silent_iscsi_portal(&self) -> TestPortal;
 
+    /// Stops an iSCSI portal. The returned function starts it again.
+    fn stop_iscsi_portal(&self, _: &TestPortal) -> Box<dyn FnOnce() + '_> {
+        missing("an iSCSI portal that can be stopped")
+    }
+
     /// Returns the name of a service.
     fn service(&self, kind: ServiceKind) -> String;
 

@@ -271,6 +271,16 @@ impl TestNode for SimulatedNode {
         }
     }
 
+    fn stop_iscsi_portal(&self, portal: &TestPortal) -> Box<dyn FnOnce() + '_> {
+        let (address, port) = (portal.address.clone(), portal.port);
+        let set = move |answers| {
+            let is_known = self.sim.set_portal_reachable(&address, port, answers);
+            assert!(is_known, "the portal exists");
+        };
+        set(false);
+        Box::new(move || set(true))
+    }
+
     fn service(&self, kind: ServiceKind) -> String {
         format!("{kind:?}")
     }

@@ -211,6 +211,13 @@ pub(crate) fn device_number(handle: &dyn Handle) -> OsResult<Option<DiskNumber>>
     buffer::control(handle, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[]).map(disk_number)
 }
 
+/// Queries whether the device behind `handle` is a disk, or a volume on disks.
+pub(crate) fn is_disk(handle: &dyn Handle) -> OsResult<bool> {
+    let device: StorageDeviceNumber =
+        buffer::control(handle, ControlCode::STORAGE_GET_DEVICE_NUMBER, &[])?;
+    Ok(device.device_type == DEVICE_TYPE_DISK)
+}
+
 /// Returns the number of a disk; `None` for another kind of device. The number of a disk that is a
 /// member of a storage pool or of a multipath device is `u32::MAX`.
 fn disk_number(device: StorageDeviceNumber) -> Option<DiskNumber> {

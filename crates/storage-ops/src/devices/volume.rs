@@ -4,7 +4,7 @@ use os::abi::{ControlCode, DiskExtent, VolumeDiskExtents};
 use os::{Access, Handle, Open, Options, Os, OsError, OsResult};
 
 use crate::devices::buffer;
-use crate::devices::disk::OPEN_FOR_QUERY;
+use crate::devices::disk::{OPEN_FOR_QUERY, is_disk};
 use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::types::{DiskNumber, VolumeId};
@@ -47,6 +47,15 @@ pub(crate) fn extents(handle: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
         first,
     )?;
     parse_extents(&answer).ok_or(OsError::GEN_FAILURE)
+}
+
+/// Queries the extents of the volume behind `handle`. A volume on a drive that is no disk, such as
+/// a DVD drive, has none.
+pub(crate) fn extents_on_disks(handle: &dyn Handle) -> OsResult<Vec<DiskExtent>> {
+    extents(handle).or_else(|code| match is_disk(handle) {
+        Ok(false) => Ok(Vec::new()),
+        _ => Err(code),
+    })
 }
 
 /// Decodes a `VOLUME_DISK_EXTENTS`. Returns `None` if it is malformed.

@@ -1,27 +1,30 @@
 //! Operations on the iSCSI initiator: target portals, targets and their disks.
 //!
 //! Windows knows a target by its name alone, not by its portal. A session belongs to a request only
-//! if one of its connections leads to the portal of the request.
+//! if one of its connections leads to the portal of the request. A dead session, without a
+//! connection for longer than Windows holds requests to its disks, can be ended through any portal.
+
+mod end_session;
+
+use std::collections::BTreeSet;
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
-use crate::devices::disk::OPEN_FOR_QUERY;
-use crate::devices::volume;
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
+use crate::node::iscsi_sessions::DEAD_AFTER;
 use crate::node::run::Run;
+use crate::ops::iscsi::end_session::end;
 use crate::provider::msft_iscsi::{
-    allow, associated, connections_of, connections_to, created_session, discovered_target,
-    disks_of, find_portal, find_target, if_known, invoke, is_connected, same_session, sessions_of,
-    target_path, targets_of,
+    allow, associated, connections_to, created_session, discovered_target, disks_of, find_portal,
+    find_target, if_known, invoke, is_connected, session_path, target_path, targets_of,
 };
-use crate::provider::report;
 use crate::provider::wmi::query;
-use crate::readings::node_volumes;
+use crate::readings::iscsi_session::{Session, sessions};
+use crate::readings::node_volumes::MountedAt;
 use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
-use crate::windows::{Device, Fallback};
 
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {
@@ -256,7 +259,9 @@ impl Operation for ConnectTarget {
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
         let target = discovered_target(run, &self.portal, &self.iqn)?;
-        if is_connected(&target) && self.has_session(run)? {
+        // Look even if Windows says that the target is not connected: a session may have lost its
+        // connection.
+        if self.has_session(run)? {
             return Ok(());
         }
         let mut arguments = self.portal.arguments();
@@ -275,7 +280,11 @@ impl Operation for ConnectTarget {
         let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || {
             self.has_session(run)
         })?;
-        let session = created_session(&returned);
+        let session = created_session(&returned).map(|identifier| {
+            let sessions = &run.node().iscsi_sessions;
+            sessions.open(&self.iqn, identifier, &self.portal);
+            session_path(identifier)
+        });
         // Drivers list the disks next, without a retry. A target without disks is not an error.
         run.windows()
             .poll(run.timeouts().arrival, || -> OperationResult<_> {
@@ -299,51 +308,60 @@ impl Operation for ConnectTarget {
 
 impl ConnectTarget {
     /// Returns whether the target has a session through the portal of the request and with its
-    /// authentication. Fails if the target has other sessions only.
+    /// authentication, which has a connection. Fails if the target has other sessions only.
     fn has_session(&self, run: Run<'_>) -> OperationResult<bool> {
         let (requested, mut others) = (self.authentication.name(), Vec::new());
-        for session in sessions_of(run, &self.iqn)? {
-            let connections = connections_of(run, &session)?;
-            let authentication = session.text("AuthenticationType").unwrap_or_default();
-            if !connections
-                .iter()
-                .any(|connection| self.portal.is_end_of(connection))
-            {
-                others.push(match connections.first() {
-                    Some(connection) => format!("through {}", end_of(connection)),
-                    None => "without a connection".into(),
-                });
+        let mut remedies = BTreeSet::new();
+        for session in sessions(run, &self.iqn)? {
+            let authentication = session.instance.text("AuthenticationType");
+            let authentication = authentication.unwrap_or_default();
+            if !session.is_connected() || !session.is_through(&self.portal) {
+                others.push(session.describe());
+                remedies.insert(remedy(&session));
             } else if authentication.eq_ignore_ascii_case(requested) {
                 return Ok(true);
             } else {
                 others.push(format!(
                     "with the authentication {authentication} and not {requested}"
                 ));
+                remedies.insert(remedy(&session));
             }
         }
         if others.is_empty() {
             return Ok(false);
         }
         Err(OperationError::precondition(format!(
-            "the node has a session with a target of this name, but {}; if no pod uses it, \
-             disconnect the target through the portal of the session",
-            others.join(", and ")
+            "the node has a session with a target of this name, but {}; {}",
+            others.join(", and "),
+            joined(&remedies)
         )))
     }
 }
 
-/// Returns the address and port to which a connection leads, as an error shows them.
-fn end_of(connection: &Instance) -> String {
-    let address = connection.text("TargetAddress").unwrap_or_default();
-    format!(
-        "{address}:{}",
-        connection.u32("TargetPortNumber").unwrap_or_default()
-    )
+/// Returns what to do about a session that stays and is in the way.
+fn remedy(session: &Session) -> String {
+    let seconds = DEAD_AFTER.as_secs();
+    if session.is_connected() {
+        "if no pod uses it, disconnect the target through the portal of the session".into()
+    } else if session.is_dead() {
+        "DisconnectTarget ends a dead session unless a volume of it is mounted".into()
+    } else {
+        format!(
+            "repeat DisconnectTarget, which ends a session that has had no connection for \
+             {seconds} s"
+        )
+    }
 }
 
-/// Logs out of a target. Succeeds without a change if the target is not connected through the
-/// portal. Refused while a connection is up and a volume of the target is mounted in a working
-/// directory.
+fn joined(remedies: &BTreeSet<String>) -> String {
+    let remedies: Vec<&str> = remedies.iter().map(String::as_str).collect();
+    remedies.join("; ")
+}
+
+/// Logs out of a target: ends its sessions through the portal, and its dead sessions, which have had
+/// no connection for 150 s. Succeeds without a change if the target is not connected. Refused while
+/// a volume of a session is mounted in a working directory, or that of a dead session at any path.
+/// If sessions with a target of this name remain, the error names them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisconnectTarget {
     /// The portal through which it was connected.
@@ -378,136 +396,59 @@ impl Operation for DisconnectTarget {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        let sessions = sessions_of(run, &self.iqn)?;
+        let sessions = sessions(run, &self.iqn)?;
         if sessions.is_empty()
             && find_target(run, &self.iqn)?
-                .as_ref()
-                .is_some_and(is_connected)
+                .is_some_and(|target| is_connected(&target) == Some(true))
         {
             let reason = "the target is connected, but Windows lists no session to log out of";
             return failed_precondition(reason);
         }
+        let (mut remaining, mut remedies) = (Vec::new(), BTreeSet::new());
         for session in &sessions {
-            let connections = connections_of(run, session)?;
-            // A session without a connection may belong to the portal: its target does not answer.
-            let is_of_portal = match &connections[..] {
-                [] => find_target(run, &self.iqn)?
-                    .as_ref()
-                    .is_some_and(is_connected),
-                connections => connections
-                    .iter()
-                    .any(|connection| self.portal.is_end_of(connection)),
-            };
-            if !is_of_portal {
-                continue;
+            if session.is_through(&self.portal) {
+                end(run, &self.iqn, session, MountedAt::WorkingDirectory)?;
+            } else if let Some(reason) = obstacle(run.node(), session) {
+                remaining.push(session.describe());
+                remedies.insert(reason);
+            } else {
+                end(run, &self.iqn, session, MountedAt::AnyPath)?;
             }
-            // A session without a connection has no disks here, so it can be ended.
-            let disks = disks_of(run, &connections)?;
-            // No volume may be mounted between the check and the logout.
-            let keys = disks.iter().copied().map(LockKey::Disk).collect();
-            let Some(_locked) = run.try_lock(keys) else {
-                let reason = "another request changes a disk of the target";
-                return failed(OperationError::new(ErrorKind::Busy, reason));
-            };
-            refuse_mounted(run, &disks)?;
-            end_persistence(run, session)?;
-            log_out(run, &self.iqn, session)?;
         }
-        Ok(())
-    }
-}
-
-/// The most registrations of one session that are taken back. Windows restores a session once for
-/// each.
-const MAX_REGISTRATIONS: usize = 8;
-
-/// Refuses to end a session while a volume on one of its disks is mounted in a working directory,
-/// where a pod may use it.
-fn refuse_mounted(run: Run<'_>, disks: &[DiskNumber]) -> OperationResult<()> {
-    if disks.is_empty() {
-        return Ok(());
-    }
-    let mounted = node_volumes::mounted_for_drivers(run.node())?;
-    let targets = mounted
-        .iter()
-        .map(|(volume, _)| (Device::Volume(*volume), *volume));
-    let answers = run.windows().query_each(targets, |os, volume, _| {
-        volume::extents(&*os.open(&volume.device(), &OPEN_FOR_QUERY)?)
-    });
-    for ((volume, path), (_, extents)) in mounted.iter().zip(answers) {
-        let extents = match extents.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
-            Ok(extents) => extents,
-            // A volume that does not answer may be that of another target, which must not keep
-            // this one.
-            Err(code) => {
-                let reported = report::extent(run.with_queries_only(), *volume);
-                let fallbacks = &run.windows().fallbacks;
-                fallbacks.record(Fallback::VolumeDisk, code);
-                let extent = reported.map_err(|failed| {
-                    let context = format!(
-                        "it is not known whether volume {volume}, which is mounted at {path}, is \
-                         on a disk of the target"
-                    );
-                    OperationError::of(code, context)
-                        .with_kind(ErrorKind::FailedPrecondition)
-                        .with_failed_fallback(&failed)
-                })?;
-                vec![extent]
-            }
-        };
-        let is_on_disk = extents
-            .iter()
-            .any(|extent| disks.contains(&DiskNumber(extent.disk_number)));
-        if is_on_disk {
-            return Err(OperationError::precondition(format!(
-                "volume {volume} of the target is mounted at {path}; unmount it first"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Makes Windows not restore a session after a restart.
-fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
-    let mut current = Some(session.clone());
-    for _ in 0..MAX_REGISTRATIONS {
-        if current.and_then(|session| session.bool("IsPersistent")) != Some(true) {
+        if remaining.is_empty() {
             return Ok(());
         }
-        invoke(run, &session.path, "Unregister", &[])?;
-        current = same_session(run, session)?;
+        failed_precondition(format!(
+            "the node still has a session with a target of this name, {}; {}",
+            remaining.join(", and "),
+            joined(&remedies)
+        ))
     }
-    Ok(())
 }
 
-/// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a
-/// new disk.
-fn log_out(run: Run<'_>, iqn: &Iqn, session: &Instance) -> OperationResult<()> {
-    const BUSY: [OsError; 2] = [
-        OsError::ISDSC_SESSION_BUSY,
-        OsError::ISDSC_DEVICE_BUSY_ON_SESSION,
-    ];
-    let id = session.text("SessionIdentifier").unwrap_or_default();
-    let arguments = [("SessionIdentifier", Value::Text(id.to_owned()))];
-    // Windows may spell the name otherwise than the request.
-    let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
-    let mut busy = None;
-    let ended = run.windows().poll(run.timeouts().arrival, || {
-        match invoke(run, &target, "Disconnect", &arguments) {
-            Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
-                busy = Some(error);
-                Ok(None)
-            }
-            outcome => {
-                let has_ended = || Ok(same_session(run, session)?.is_none());
-                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
-            }
-        }
-    })?;
-    match (ended, busy) {
-        (None, Some(error)) => Err(error),
-        _ => Ok(()),
+/// Returns why a request may not end this session, which is not through its portal, and what to do.
+/// Only a dead session can be ended, and only if its portal too may be used.
+fn obstacle(node: &Node, session: &Session) -> Option<String> {
+    if !session.is_dead() {
+        return Some(remedy(session));
     }
+    let portals = &session.portals;
+    if portals.is_empty() && node.config().iscsi_portals.is_some() {
+        return Some(
+            "its portal is not known, so it cannot be compared with csi-proxy's flag \
+             -iscsi-portals; end the session with Disconnect-IscsiTarget"
+                .into(),
+        );
+    }
+    let unlisted = portals
+        .iter()
+        .find_map(|portal| portal.check_listed(node).err());
+    unlisted.map(|error| {
+        format!(
+            "{}; list it, or end the session with Disconnect-IscsiTarget",
+            error.reason
+        )
+    })
 }
 
 /// Lists the disks of a target; the list is empty if the target is not connected through the
@@ -550,7 +491,7 @@ impl Operation for GetTargetDisks {
             }
         }
         let target = discovered_target(run, &self.portal, &self.iqn)?;
-        if !is_connected(&target) {
+        if is_connected(&target) != Some(true) {
             return Ok(Vec::new());
         }
         Ok(disks_of(

@@ -53,6 +53,15 @@ impl TargetPortal {
         };
         is_same && connection.u32("TargetPortNumber") == Some(self.port.into())
     }
+
+    /// Returns whether both are the same portal. A name is the same as this name only.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_same = match (ip_address(&self.address), ip_address(&other.address)) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.address.eq_ignore_ascii_case(&other.address),
+        };
+        is_same && self.port == other.port
+    }
 }
 
 /// Parses an IP address, with or without brackets. Ignores the zone, by which only the node
@@ -218,21 +227,29 @@ pub(crate) fn target_path(name: &str) -> String {
     object_path("MSFT_iSCSITarget", "NodeAddress", name)
 }
 
-pub(crate) fn is_connected(target: &Instance) -> bool {
-    target.bool("IsConnected") == Some(true)
+/// Returns whether a target or session is connected, if Windows says so.
+pub(crate) fn is_connected(instance: &Instance) -> Option<bool> {
+    instance.bool("IsConnected")
 }
 
-/// Returns the path of the session that Connect has created. The instance that the method returns
-/// has none.
-pub(crate) fn created_session(returned: &Returned) -> Option<String> {
+/// Returns the portal to which a connection leads.
+pub(crate) fn end_of(connection: &Instance) -> Option<TargetPortal> {
+    let address = connection.text("TargetAddress")?;
+    TargetPortal::parse(address, connection.u32("TargetPortNumber")?).ok()
+}
+
+/// Returns the identifier of the session that Connect has created.
+pub(crate) fn created_session(returned: &Returned) -> Option<&str> {
     let Value::Object(session) = returned.out.get("CreatediSCSISession")? else {
         return None;
     };
-    Some(object_path(
-        "MSFT_iSCSISession",
-        "SessionIdentifier",
-        session.text("SessionIdentifier")?,
-    ))
+    session.text("SessionIdentifier")
+}
+
+/// Returns the path of a session. Its only key is its identifier. The instance that Connect returns
+/// has no path.
+pub(crate) fn session_path(identifier: &str) -> String {
+    object_path("MSFT_iSCSISession", "SessionIdentifier", identifier)
 }
 
 /// Finds a session again. Returns `None` if it has ended.
@@ -261,6 +278,42 @@ pub(crate) fn connections_to(
     Ok(connections)
 }
 
+/// Returns the disks of a session, as far as Windows lists them.
+pub(crate) fn disks_of_session(
+    run: Run<'_>,
+    session: &Instance,
+) -> OperationResult<Vec<DiskNumber>> {
+    let found = associated(run, &session.path, "MSFT_iSCSISessionToDisk", "MSFT_Disk")?;
+    Ok(numbers(&found).collect())
+}
+
+/// Returns the iSCSI disks that are not those of a session other than `session`.
+pub(crate) fn disks_without_another_session(
+    run: Run<'_>,
+    session: &Instance,
+) -> OperationResult<Vec<DiskNumber>> {
+    // 9 is the bus iSCSI.
+    let wql = "SELECT Number FROM MSFT_Disk WHERE BusType = 9";
+    let mut disks: Vec<_> = numbers(&query(run, Namespace::Iscsi, wql)?).collect();
+    for other in query(run, Namespace::Iscsi, "SELECT * FROM MSFT_iSCSISession")? {
+        if disks.is_empty() {
+            break;
+        }
+        if other.path != session.path {
+            let of_other = disks_of_session(run, &other)?;
+            disks.retain(|disk| !of_other.contains(disk));
+        }
+    }
+    Ok(disks)
+}
+
+fn numbers(disks: &[Instance]) -> impl Iterator<Item = DiskNumber> {
+    disks
+        .iter()
+        .filter_map(|disk| disk.u32("Number"))
+        .map(DiskNumber)
+}
+
 /// Returns the disks of connections.
 pub(crate) fn disks_of(run: Run<'_>, connections: &[Instance]) -> OperationResult<Vec<DiskNumber>> {
     let mut disks = Vec::new();
@@ -271,12 +324,7 @@ pub(crate) fn disks_of(run: Run<'_>, connections: &[Instance]) -> OperationResul
             "MSFT_iSCSIConnectionToDisk",
             "MSFT_Disk",
         )?;
-        disks.extend(
-            found
-                .iter()
-                .filter_map(|disk| disk.u32("Number"))
-                .map(DiskNumber),
-        );
+        disks.extend(numbers(&found));
     }
     disks.sort_unstable();
     // Several connections may lead to the same disk.

@@ -169,8 +169,17 @@ fn is_empty_drive(code: OsError) -> bool {
     matches!(code, OsError::NOT_READY | OsError::UNRECOGNIZED_VOLUME)
 }
 
-/// Returns the volumes that are mounted in a working directory, each with the first such path.
-pub(crate) fn mounted_for_drivers(node: &Node) -> OperationResult<Vec<(VolumeId, HostPath)>> {
+/// Where a volume is mounted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MountedAt {
+    /// In a working directory.
+    WorkingDirectory,
+    /// At any path, such as a drive.
+    AnyPath,
+}
+
+/// Returns the volumes that are mounted at such a path, each with the first such path.
+pub(crate) fn mounted(node: &Node, at: MountedAt) -> OperationResult<Vec<(VolumeId, String)>> {
     let os = node.windows.os();
     let mut mounted = Vec::new();
     let volumes = os.volumes()?;
@@ -185,12 +194,19 @@ pub(crate) fn mounted_for_drivers(node: &Node) -> OperationResult<Vec<(VolumeId,
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => continue,
             paths => paths?,
         };
-        for path in paths
-            .iter()
-            .filter_map(|path| HostPath::parse(&path.to_string().ok()?).ok())
-        {
-            if is_in_working_directory(node, &path)? && !is_stale(node, &path, volume) {
-                mounted.push((volume, path));
+        for path in &paths {
+            let parsed = path.to_string().ok();
+            let is_mounted = match parsed.and_then(|text| HostPath::parse(&text).ok()) {
+                Some(path) => {
+                    (at == MountedAt::AnyPath || is_in_working_directory(node, &path)?)
+                        && !is_stale(node, &path, volume)
+                }
+                // No such path is in a working directory.
+                None => at == MountedAt::AnyPath,
+            };
+            if is_mounted {
+                let text = path.to_string_lossy();
+                mounted.push((volume, text.trim_end_matches('\\').to_owned()));
                 break;
             }
         }

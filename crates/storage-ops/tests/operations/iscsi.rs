@@ -19,7 +19,7 @@ use storage_ops::{
     Secret, ServiceName, SetMutualChapSecret, StartService, TargetPortal,
 };
 
-const PLAIN: &str = "iqn.2024-01.test:plain";
+pub(crate) const PLAIN: &str = "iqn.2024-01.test:plain";
 pub(crate) const CHAP: &str = "iqn.2024-01.test:chap";
 const MUTUAL: &str = "iqn.2024-01.test:mutual";
 
@@ -40,7 +40,7 @@ pub(crate) fn sim() -> Sim {
         .build()
 }
 
-fn portal() -> TargetPortal {
+pub(crate) fn portal() -> TargetPortal {
     TargetPortal::parse("10.0.0.5", 0).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn discovered(sim: &Sim) -> Node {
     node
 }
 
-fn plain() -> Iqn {
+pub(crate) fn plain() -> Iqn {
     Iqn::parse(PLAIN).unwrap()
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn connected(sim: &Sim, probe: impl Probe + 'static) -> (Node, Discon
     )
 }
 
-const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
+pub(crate) const CONNECT: &str = "wmi call MSFT_iSCSITarget.Connect";
 pub(crate) const DISCONNECT: &str = "wmi call MSFT_iSCSITarget.Disconnect";
 
 #[test]
@@ -434,34 +434,6 @@ impl Layer for NoSessions {
     }
 }
 
-/// Lists no connection, as while the target of a session does not answer.
-pub(crate) struct NoConnections {
-    /// The property IsConnected of all targets.
-    pub(crate) is_connected: bool,
-}
-
-impl Layer for NoConnections {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut found = wmi.query(namespace, wql, deadline)?;
-        if wql.ends_with("ResultClass = MSFT_iSCSIConnection") {
-            found.clear();
-        }
-        for connected in found
-            .iter_mut()
-            .filter_map(|instance| instance.properties.get_mut("IsConnected"))
-        {
-            *connected = Value::Bool(self.is_connected);
-        }
-        Ok(found)
-    }
-}
-
 #[test]
 fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
@@ -475,7 +447,7 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
 
 /// Returns a node on which the portals 10.0.0.5 and 10.0.0.6, which were added, have targets of one
 /// name: one target with two portals, or two.
-fn two_portals(targets: &str) -> Sim {
+pub(crate) fn two_portals(targets: &str) -> Sim {
     let service = "[[service]]\nname = 'MSiSCSI'\ndisplay_name = 'Microsoft iSCSI Initiator \
                    Service'\nstate = 'running'\n";
     let portals =
@@ -491,7 +463,7 @@ fn two_portals(targets: &str) -> Sim {
     sim
 }
 
-fn two_targets() -> Sim {
+pub(crate) fn two_targets() -> Sim {
     let target = |address: &str, size: &str| {
         format!(
             "[[iscsi_target]]\niqn = '{PLAIN}'\nportals = [{{ address = '{address}' }}]\n\
@@ -501,25 +473,25 @@ fn two_targets() -> Sim {
     two_portals(&[target("10.0.0.5", "1 GiB"), target("10.0.0.6", "2 GiB")].concat())
 }
 
-fn at(address: &str) -> TargetPortal {
+pub(crate) fn at(address: &str) -> TargetPortal {
     TargetPortal::parse(address, 0).unwrap()
 }
 
-fn connect_at(address: &str) -> ConnectTarget {
+pub(crate) fn connect_at(address: &str) -> ConnectTarget {
     ConnectTarget {
         portal: at(address),
         ..connect(PLAIN, Authentication::None, "")
     }
 }
 
-fn disconnect_at(address: &str) -> DisconnectTarget {
+pub(crate) fn disconnect_at(address: &str) -> DisconnectTarget {
     DisconnectTarget {
         portal: at(address),
         iqn: plain(),
     }
 }
 
-fn disks_at(node: &Node, address: &str) -> Vec<u64> {
+pub(crate) fn disks_at(node: &Node, address: &str) -> Vec<u64> {
     sizes_of(node, at(address))
 }
 
@@ -549,7 +521,17 @@ fn a_session_with_a_target_of_the_same_name_at_another_portal_is_not_that_of_the
     );
     assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
-    node.run(&disconnect_at("10.0.0.5")).unwrap();
+    let error = refused(
+        &node,
+        &disconnect_at("10.0.0.5"),
+        ErrorKind::FailedPrecondition,
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("through 10.0.0.6:3260, connected"),
+        "{error}"
+    );
     assert_eq!(
         disks_at(&node, "10.0.0.6"),
         [2 * GIB],
@@ -655,10 +637,16 @@ fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
         node.run(&connect_at(address)).unwrap();
         assert_eq!(disks_at(&node, address), [GIB]);
     }
-    node.run(&disconnect_at("10.0.0.5")).unwrap();
+    let error = refused(
+        &node,
+        &disconnect_at("10.0.0.5"),
+        ErrorKind::FailedPrecondition,
+    );
+    assert!(error.to_string().contains("through 10.0.0.6"), "{error}");
     assert_eq!(
         (disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")),
-        (vec![], vec![GIB])
+        (vec![], vec![GIB]),
+        "its own session has ended"
     );
     node.run(&disconnect_at("10.0.0.6")).unwrap();
     assert_eq!(sim.disks().len(), 1);
@@ -684,34 +672,6 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
         assert_eq!(disks_at(&node, "storage.test"), [GIB]);
     }
     node.run(&disconnect_at("storage.test")).unwrap();
-    assert_eq!(sim.disks().len(), 1);
-}
-
-#[test]
-fn a_session_without_a_connection_is_ended_but_not_used() {
-    let sim = sim();
-    let (_, disconnect) = connected(&sim, NoProbe);
-    let without = layered(&sim, NoConnections { is_connected: true });
-    let error = refused(
-        &without,
-        &connect(PLAIN, Authentication::None, ""),
-        ErrorKind::FailedPrecondition,
-    );
-    assert!(
-        error.to_string().contains("without a connection"),
-        "{error}"
-    );
-    // The session may be that of another portal.
-    layered(
-        &sim,
-        NoConnections {
-            is_connected: false,
-        },
-    )
-    .run(&disconnect)
-    .unwrap();
-    assert_eq!(sim.disks().len(), 2);
-    without.run(&disconnect).unwrap();
     assert_eq!(sim.disks().len(), 1);
 }
 

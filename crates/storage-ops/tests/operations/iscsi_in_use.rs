@@ -8,7 +8,7 @@ use storage_ops::{
     VolumeId,
 };
 
-use crate::iscsi::{CHAP, DISCONNECT, NoConnections, connect, connected, sim};
+use crate::iscsi::{CHAP, DISCONNECT, connect, connected, sim};
 use crate::setup::{
     MOUNT, NoProbe, PARTITION, failing, layered, mount, node_on, probed, provider, refused, traced,
     unmount, volume_on,
@@ -75,15 +75,6 @@ fn a_target_whose_volume_is_not_mounted_in_a_working_directory_is_disconnected()
         node(&sim).run(&disconnect).unwrap();
         assert_eq!(sim.disks().len(), 1);
     }
-}
-
-#[test]
-fn a_session_without_a_connection_can_be_ended() {
-    let (sim, disconnect, _) = staged();
-    layered(&sim, NoConnections { is_connected: true })
-        .run(&disconnect)
-        .unwrap();
-    assert_eq!(sim.disks().len(), 1);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod growth;
 mod hung_devices;
 mod iscsi;
 mod iscsi_in_use;
+mod iscsi_lost;
 mod links;
 mod mounts;
 mod nested_directories;

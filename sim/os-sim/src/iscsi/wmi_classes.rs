@@ -24,6 +24,7 @@ impl Iscsi {
                 .initiator
                 .sessions
                 .iter()
+                .filter(|session| session.lost.is_none())
                 .map(connection_instance)
                 .collect(),
             _ => return None,
@@ -75,11 +76,13 @@ impl Iscsi {
             }
             (_, CONNECTION) => sessions
                 .filter(has_session)
+                .filter(|session| session.lost.is_none())
                 .map(connection_instance)
                 .collect(),
             _ => {
                 let luns = sessions
                     .filter(has_session)
+                    .filter(|session| session.shows_disks)
                     .flat_map(|session| self.luns(session));
                 disks_of(&luns.map(|lun| lun.id).collect::<Vec<_>>())
             }
@@ -194,6 +197,8 @@ impl Iscsi {
             iqn: found.iqn.clone(),
             portal,
             authentication,
+            lost: None,
+            shows_disks: true,
         };
         if is_persistent {
             self.initiator.favourites.push(session.clone());
@@ -271,9 +276,15 @@ impl Iscsi {
         );
         names.sort_unstable();
         names.dedup();
+        let has_connection = |iqn: &str| {
+            self.initiator
+                .sessions
+                .iter()
+                .any(|session| session.lost.is_none() && session.iqn.eq_ignore_ascii_case(iqn))
+        };
         let row = |iqn: &str| {
             let properties = [
-                ("IsConnected", Value::Bool(self.is_connected(iqn))),
+                ("IsConnected", Value::Bool(has_connection(iqn))),
                 ("NodeAddress", text(iqn)),
             ];
             instance(&ObjectPath::object(TARGET, "NodeAddress", iqn), properties)
@@ -294,7 +305,7 @@ impl Iscsi {
                 .any(|known| known.is_like(session));
             let properties = [
                 ("AuthenticationType", text(session.authentication)),
-                ("IsConnected", Value::Bool(true)),
+                ("IsConnected", Value::Bool(session.lost.is_none())),
                 ("IsPersistent", Value::Bool(is_favourite)),
                 ("SessionIdentifier", text(session.identifier())),
                 ("TargetNodeAddress", text(&session.iqn)),

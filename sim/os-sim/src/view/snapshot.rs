@@ -94,11 +94,13 @@ impl State {
             writeln!(to, "portal {}", row.path)?;
         }
         for row in self.iscsi.rows("MSFT_iSCSITarget").into_iter().flatten() {
+            let iqn = row.text("NodeAddress").unwrap_or_default();
             writeln!(
                 to,
-                "target {} connected {:?}",
+                "target {} connected {:?} sessions {}",
                 row.path,
-                row.bool("IsConnected")
+                row.bool("IsConnected"),
+                self.iscsi.sessions_with(iqn)
             )?;
         }
         let now = os::Time(self.now);

@@ -105,6 +105,7 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
                 Value::U32(if offline { disk.offline_reason } else { 0 }),
             ),
             ("PartitionStyle", Value::U32(style)),
+            ("BusType", Value::U32(disk.bus)),
             (
                 "LargestFreeExtent",
                 long(disk.largest_gap().map_or(0, |(_, length)| length)),

@@ -1,5 +1,7 @@
 //! The iSCSI initiator: `ISCSI`.
 
+use std::time::Duration;
+
 use os::{
     Access, Instance, Namespace, NtPath, Open, Options, OsError, Secret, ServiceAccess, U16String,
     Value,
@@ -189,6 +191,12 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(is_connected(), Some(false));
         assert_eq!(iscsi(node, TARGET, "Connect", &login(&target)), Ok(0));
         assert_eq!(is_connected(), Some(true));
+        let start = node.stop_iscsi_portal(&target.portal);
+        node.os().clock().sleep(MARGIN);
+        assert_eq!(is_connected(), Some(false));
+        start();
+        node.os().clock().sleep(MARGIN);
+        assert_eq!(is_connected(), Some(true));
         assert_eq!(log_out(node, &target, &sessions(node, &target)[0]), Ok(0));
         assert_eq!(is_connected(), Some(false));
     }),
@@ -304,7 +312,77 @@ pub(crate) const FACTS: &[Fact] = &[
             []
         );
     }),
+    Fact::new("ISCSI-28", |node| {
+        let target = connected_target(node);
+        let disk = disks(node, &sessions(node, &target)[0].path)[0];
+        let start = node.stop_iscsi_portal(&target.portal);
+        node.os().clock().sleep(MARGIN);
+        assert_eq!(iscsi_disks(node), [disk]);
+        node.os().clock().sleep(MARGIN * 2);
+        assert_eq!(iscsi_disks(node), []);
+        start();
+        node.os().clock().sleep(MARGIN);
+        assert_eq!(disks(node, &sessions(node, &target)[0].path).len(), 1);
+    }),
+    Fact::new("ISCSI-29", |node| {
+        let target = connected_target(node);
+        let session = sessions(node, &target).remove(0);
+        let start = node.stop_iscsi_portal(&target.portal);
+        node.os().clock().sleep(MARGIN);
+        let lost = sessions(node, &target).remove(0);
+        assert_eq!(
+            (&lost.path, lost.bool("IsConnected")),
+            (&session.path, Some(false))
+        );
+        let path = known(node, &target).expect("the target is listed").path;
+        for (object, association) in [
+            (&session.path, "MSFT_iSCSISessionToiSCSIConnection"),
+            (&path, "MSFT_iSCSITargetToiSCSIConnection"),
+        ] {
+            assert_eq!(connections(node, object, association), []);
+        }
+        start();
+        node.os().clock().sleep(MARGIN);
+        let restored = sessions(node, &target).remove(0);
+        assert_eq!(
+            (&restored.path, restored.bool("IsConnected")),
+            (&session.path, Some(true))
+        );
+    }),
+    Fact::new("ISCSI-30", |node| {
+        let target = connected_target(node);
+        let disk = related(
+            node,
+            &sessions(node, &target)[0].path,
+            "MSFT_iSCSISessionToDisk",
+            "MSFT_Disk",
+        );
+        let start = node.stop_iscsi_portal(&target.portal);
+        node.os().clock().sleep(MARGIN);
+        let session = &sessions(node, &target)[0].path;
+        let found = related(node, session, "MSFT_iSCSISessionToDisk", "MSFT_Disk");
+        assert_eq!(numbers(&found), numbers(&disk));
+        assert_eq!(log_out(node, &target, &sessions(node, &target)[0]), Ok(0));
+        assert!(sessions(node, &target).is_empty());
+        assert_eq!(iscsi_disks(node), []);
+        start();
+    }),
+    Fact::new("ISCSI-31", |node| {
+        let target = connected_target(node);
+        let disk = disks(node, &sessions(node, &target)[0].path);
+        assert_eq!(iscsi_disks(node), disk);
+    }),
 ];
+
+/// The loss of a connection and a new connection are noticed within this time. It is half the time
+/// for which Windows holds requests to the disks of a session without a connection.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// Returns the numbers of the disks on the bus iSCSI.
+fn iscsi_disks(node: &dyn TestNode) -> Vec<u32> {
+    let wql = "SELECT Number FROM MSFT_Disk WHERE BusType = 9";
+    numbers(&select(node, Namespace::Storage, wql))
+}
 
 fn a_second_login_is_refused(node: &dyn TestNode) {
     let target = connected_target(node);

@@ -1,11 +1,13 @@
 //! The operations of the iSCSI initiator, on one portal with two targets. Another portal offers a
 //! target that has the name of one of them.
 
+use std::time::Duration;
+
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    DiskNumber, GetTargetDisks, Iqn, ListTargetPortals, Node, PartitionDisk, RemoveTargetPortal,
-    Secret, SetMutualChapSecret, TargetPortal,
+    DiskNumber, ErrorKind, GetTargetDisks, Iqn, ListTargetPortals, Node, PartitionDisk,
+    RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, state};
@@ -158,7 +160,126 @@ const OPERATIONS: &[Spec] = &[
     }),
 ];
 
+/// The other portal, which offers a target of the same name.
+const OTHER: &str = "10.0.0.6";
+
+/// Longer than the time after which a session without a connection is dead.
+const DEAD: Duration = Duration::from_mins(3);
+
+/// Returns a node whose session has lost its connection ten minutes ago, and has a disk for as long
+/// as Windows holds requests.
+fn lost(holds: Duration, steps: &[fn() -> Box<dyn Request>]) -> Sim {
+    let add_other = || {
+        boxed(AddTargetPortal {
+            portal: portal_at(OTHER),
+        })
+    };
+    let connected: &[fn() -> _] = &[add, discover, add_other, connect];
+    let sim = after(&[connected, steps].concat());
+    sim.set_iscsi_hold_time(holds);
+    set_answering(&sim, false);
+    sim.advance(Duration::from_mins(10));
+    sim
+}
+
+fn set_answering(sim: &Sim, answers: bool) {
+    assert!(sim.set_portal_reachable("10.0.0.5", 3260, answers));
+}
+
+const HELD: Duration = Duration::from_hours(1000);
+
+const LOST_STATES: &[State] = &[
+    state("a session without a connection, its disk removed", || {
+        lost(Duration::from_mins(1), &[])
+    }),
+    state("a session without a connection", || lost(HELD, &[])),
+    state("a session without a connection, its volume mounted", || {
+        let partition = || {
+            boxed(PartitionDisk {
+                disk: DiskNumber(1),
+            })
+        };
+        let sim = lost(HELD, &[partition]);
+        let volume = sim.volume_on(1).expect("a volume").id;
+        sim.external().set_drive_letter('E', volume);
+        sim
+    }),
+];
+
+const LOST_OPERATIONS: &[Spec] = &[
+    Spec::new("ConnectTarget(without a connection)", |_| connect()),
+    Spec::new("ConnectTarget(of a lost session)", |_| {
+        connect_at(portal_at(OTHER))
+    }),
+    Spec::new("GetTargetDisks(without a connection)", |_| {
+        boxed(GetTargetDisks {
+            portal: portal(),
+            iqn: iqn("iqn.2024-01.test:plain"),
+        })
+    }),
+    Spec::new("DisconnectTarget(of a dead session)", |sim| {
+        Box::new(Twice {
+            sim: sim.clone(),
+            request: disconnect_other(),
+            before: |_| {},
+            between: |sim| sim.advance(DEAD),
+        })
+    })
+    .may_change(DISKS)
+    .ensures(|sim| sim.disks().len() == 1),
+    Spec::new("DisconnectTarget(of a lost session)", |sim| {
+        Box::new(Twice {
+            sim: sim.clone(),
+            request: disconnect_other(),
+            before: |sim| set_answering(sim, true),
+            between: |sim| set_answering(sim, false),
+        })
+    })
+    .may_change(DISKS),
+];
+
+fn disconnect_other() -> Box<dyn Request> {
+    boxed(DisconnectTarget {
+        portal: portal_at(OTHER),
+        iqn: iqn("iqn.2024-01.test:plain"),
+    })
+}
+
+/// A request that is repeated after a refusal, while the network of the node changes.
+struct Twice {
+    sim: Sim,
+    request: Box<dyn Request>,
+    before: fn(&Sim),
+    between: fn(&Sim),
+}
+
+impl Request for Twice {
+    fn operation(&self) -> &'static str {
+        self.request.operation()
+    }
+
+    fn describe(&self) -> String {
+        self.request.describe()
+    }
+
+    fn run(&self, node: &Node) -> Answer {
+        (self.before)(&self.sim);
+        let answer = self.request.run(node);
+        let is_refused = matches!(
+            &answer,
+            Answer::Failed(error)
+                if error.kind() == ErrorKind::FailedPrecondition && error.code().is_none()
+        );
+        if !is_refused {
+            return answer;
+        }
+        (self.between)(&self.sim);
+        self.request.run(node)
+    }
+}
+
 /// Returns each operation of the initiator in each of its states.
 pub fn scenarios() -> Vec<Scenario> {
-    combine(OPERATIONS, STATES)
+    let lost = combine(LOST_OPERATIONS, LOST_STATES);
+    [combine(OPERATIONS, STATES), lost].concat()
 }

@@ -84,7 +84,7 @@ const CLASSES: &[Class] = &[
             (Text, "Location ObjectId Path SerialNumber UniqueId"),
             (
                 Number,
-                "LargestFreeExtent Number OfflineReason PartitionStyle Size",
+                "BusType LargestFreeExtent Number OfflineReason PartitionStyle Size",
             ),
             (Bool, "IsOffline IsReadOnly"),
             (Other, "OperationalStatus"),
