@@ -7,7 +7,7 @@ use os::abi::{AccessEntry, EntryKind};
 use os::{Access, Open, Options, OsError};
 
 use crate::devices::{FileSystem, volume};
-use crate::error::{ErrorKind, OperationError};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -92,15 +92,14 @@ impl FormatVolume {
     }
 
     fn format(&self, run: Run<'_>) -> RunResult<()> {
-        // The serial number of the file system that is formatted away.
-        let replaced = Cell::new(None);
+        // What the provider was asked for, if it was asked.
+        let begun = Cell::new(None);
         match caught(msft_storage::format(run, self.volume, || {
             let needed = self.needed_format(run)?;
-            replaced.set(None);
-            if let Some(Needed::Again { serial }) = needed {
-                replaced.set(Some(serial));
+            if let Some(Needed::Again { .. }) = needed {
                 self.refuse_open_files(run)?;
             }
+            begun.set(needed);
             Ok(needed.map(|needed| match needed {
                 Needed::First => Formatting::First,
                 Needed::Again { .. } => Formatting::Again,
@@ -108,15 +107,15 @@ impl FormatVolume {
         }))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting
             // may take.
-            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => self
-                .wait_until_formatted(run, run.timeouts().format, replaced.get())?
+            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) && begun.get().is_some() => self
+                .wait_until_formatted(run, run.timeouts().format, begun.get())?
                 .ok_or(error.into()),
             Err(error) => {
                 let may_be_recorded = !run.node().config().format_writers.is_empty();
                 // An administrator may format the volume later, with another access list.
                 if may_be_recorded
                     && error.kind != ErrorKind::StillRunning
-                    && self.is_as_before(run, replaced.get())
+                    && self.is_as_before(run, begun.get())
                 {
                     run.begin_mutation()?;
                     let (key, name) = msft_storage::record_of(self.volume);
@@ -126,16 +125,12 @@ impl FormatVolume {
             }
             Ok(()) => {
                 let arrival = run.timeouts().arrival;
-                let formatted = self.wait_until_formatted(run, arrival, replaced.get())?;
+                let formatted = self.wait_until_formatted(run, arrival, begun.get())?;
                 Ok(formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
-                    let reason = if replaced.get().is_some() {
-                        format!("Windows reported success, but the volume has no new {name}")
-                    } else {
-                        format!(
-                            "Windows reported success, but the volume has no {name} file system"
-                        )
-                    };
+                    let reason = format!(
+                        "Windows reported success, but the volume has no new {name} file system"
+                    );
                     OperationError::precondition(reason)
                 })?)
             }
@@ -160,7 +155,7 @@ impl FormatVolume {
                 match format_again::place(run.node(), self.volume)? {
                     Place::Below(directories) => {
                         format_again::check(run, self.volume, &directories)?;
-                        let serial = root_directory::serial(run.os(), self.volume)?;
+                        let serial = self.serial(run)?;
                         Ok(Some(Needed::Again { serial }))
                     }
                     Place::Elsewhere(why) => self.refuse_content(run, &why).map(|()| None),
@@ -219,28 +214,32 @@ impl FormatVolume {
         Ok(())
     }
 
-    /// Returns whether the volume is known to be as before formatting: raw, or with the file system
-    /// that was to be replaced.
-    fn is_as_before(&self, run: Run<'_>, replaced: Option<u64>) -> bool {
-        match replaced {
-            None => matches!(self.needed_format(run), Ok(Some(Needed::First))),
-            Some(serial) => root_directory::serial(run.os(), self.volume) == Ok(serial),
+    /// Returns whether the volume is known to be as before the format that was begun, if any.
+    fn is_as_before(&self, run: Run<'_>, begun: Option<Needed>) -> bool {
+        match begun {
+            Some(Needed::Again { serial }) => self.serial(run) == Ok(serial),
+            _ => matches!(self.needed_format(run), Ok(Some(Needed::First))),
         }
     }
 
-    /// Waits until the volume has the new file system, which is not the one with the serial number
-    /// `replaced`. Returns `None` if that takes too long.
+    /// Returns the serial number of the file system of the volume.
+    fn serial(&self, run: Run<'_>) -> OperationResult<u64> {
+        root_directory::serial(run.os(), self.volume)
+    }
+
+    /// Waits until the volume has the new file system, which is not the one before the format that
+    /// was begun. Returns `None` if that takes too long.
     fn wait_until_formatted(
         &self,
         run: Run<'_>,
         timeout: Duration,
-        replaced: Option<u64>,
+        begun: Option<Needed>,
     ) -> RunResult<Option<()>> {
         let mut unreadable = None;
         let new = FileSystem::Named(run.node().config().new_file_system().to_owned());
-        let is_new = || match replaced {
-            None => Ok(true),
-            Some(serial) => root_directory::serial(run.os(), self.volume).map(|now| now != serial),
+        let is_new = || match begun {
+            Some(Needed::Again { serial }) => self.serial(run).map(|now| now != serial),
+            _ => Ok(true),
         };
         let formatted = run.windows().poll(timeout, || -> RunResult<_> {
             // While a volume is formatted it is locked and then dismounted.

@@ -34,35 +34,33 @@ pub(super) fn place(node: &Node, volume: VolumeId) -> OperationResult<Place> {
     let paths = os.volume_paths(&volume.to_windows()).map_err(|code| {
         OperationError::of(code, "the mount points of the volume cannot be determined")
     })?;
-    let mut without_place = None;
-    let directories: Vec<_> = configured
-        .iter()
-        .filter_map(|directory| match place_of(os, directory) {
-            Ok(place) => Some(place),
-            Err(error) => {
-                let code = error.code.map_or(0, |code| code.0);
-                without_place = Some(format!(", and {directory} cannot be opened ({code})"));
-                None
-            }
-        })
-        .collect();
+    let mut unknown = None;
+    let mut directories = Vec::new();
+    for directory in configured {
+        match place_of(os, directory) {
+            Ok(place) => directories.extend(place),
+            Err(error) => unknown = Some(error),
+        }
+    }
     let (mut is_mounted, mut above) = (false, Vec::new());
     for path in paths {
         let text = path.to_string_lossy();
-        let is_above = |path: &HostPath, directory: &&HostPath| {
-            path.is_in(directory) && !path.is_same(directory)
-        };
         let path = HostPath::parse(&text).ok();
-        let found = path.and_then(|path| {
-            let directory = directories.iter().find(|at| is_above(&path, at))?;
-            Some((path, directory))
+        let directory = path.as_ref().and_then(|path| {
+            let mut all = directories.iter();
+            all.find(|directory| path.is_in(directory) && !path.is_same(directory))
         });
-        let Some((path, directory)) = found else {
-            let why = without_place.unwrap_or_default();
-            return Ok(Place::Elsewhere(format!("it is mounted at {text}{why}")));
-        };
-        is_mounted |= is_mount_point_of(os, &path, volume)?;
-        above.push(directory.clone());
+        let is_for_drivers = |path: &HostPath| node.directories.check(path, None).is_ok();
+        match (path, directory, &unknown) {
+            (Some(path), Some(directory), _) => {
+                is_mounted |= is_mount_point_of(os, &path, volume)?;
+                above.push(directory.clone());
+            }
+            (path, _, Some(error)) if !path.as_ref().is_some_and(is_for_drivers) => {
+                return Err(error.clone());
+            }
+            _ => return Ok(Place::Elsewhere(format!("it is mounted at {text}"))),
+        }
     }
     Ok(if is_mounted {
         Place::Below(above)
@@ -71,13 +69,22 @@ pub(super) fn place(node: &Node, volume: VolumeId) -> OperationResult<Place> {
     })
 }
 
-/// Returns the path of a directory with the links resolved that lead to it. None is followed to a
-/// server.
-fn place_of(os: &dyn Os, directory: &HostPath) -> OperationResult<HostPath> {
-    let opened = on_node::open(os, directory, &OPEN_NOFOLLOW, &|_| Ok(true))?;
-    let path = opened.final_path(PathForm::Dos)?;
-    node_volumes::of_dos_path(&path)
-        .ok_or_else(|| OperationError::precondition("the directory has no path on a drive"))
+/// Returns the path of a directory of the configuration with the links resolved that lead to it;
+/// `None` if it does not exist. No link is followed to a server.
+fn place_of(os: &dyn Os, directory: &HostPath) -> OperationResult<Option<HostPath>> {
+    let path = on_node::open(os, directory, &OPEN_NOFOLLOW, &|_| Ok(true))
+        .and_then(|opened| Ok(opened.final_path(PathForm::Dos)?));
+    match path {
+        Err(error) if error.is_of(ErrorClass::DirectoryMissing) => Ok(None),
+        Err(error) => {
+            let reason = format!(
+                "the directory {directory} of csi-proxy's flag -format-again cannot be opened: {}",
+                error.reason
+            );
+            Err(OperationError { reason, ..error }.with_kind(ErrorKind::FailedPrecondition))
+        }
+        Ok(path) => Ok(node_volumes::of_dos_path(&path)),
+    }
 }
 
 /// Returns whether the volume is mounted at `path`. The mount manager also lists mount points that
