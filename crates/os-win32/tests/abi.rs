@@ -78,12 +78,13 @@ same_numbers! {
     ControlCode::DISK_UPDATE_PROPERTIES.0 => ioctl::IOCTL_DISK_UPDATE_PROPERTIES,
     ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS.0 => fs::IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS,
     ControlCode::FSCTL_EXTEND_VOLUME.0 => ioctl::FSCTL_EXTEND_VOLUME,
+    ControlCode::FSCTL_LOCK_VOLUME.0 => ioctl::FSCTL_LOCK_VOLUME,
     ControlCode::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION.0 => ioctl::FSCTL_QUERY_FILE_SYSTEM_RECOGNITION,
     ControlCode::FSCTL_GET_REPARSE_POINT.0 => ioctl::FSCTL_GET_REPARSE_POINT,
     ControlCode::FSCTL_SET_REPARSE_POINT.0 => ioctl::FSCTL_SET_REPARSE_POINT,
 }
 /// A code that is added to `os::abi` must be added above.
-const _: () = assert!(ControlCode::ALL.len() == 13);
+const _: () = assert!(ControlCode::ALL.len() == 14);
 
 // The parameters of calls.
 same_numbers! {
@@ -103,6 +104,7 @@ same_numbers! {
     Options::REPARSE_POINT.bits() => nt::FILE_OPEN_REPARSE_POINT,
     FileInfo::Basic => fs::FileBasicInfo,
     FileInfo::Disposition => fs::FileDispositionInfo,
+    FileInfo::Stream => fs::FileStreamInfo,
     FileInfo::AttributeTag => fs::FileAttributeTagInfo,
     FileInfo::Id => fs::FileIdInfo,
     FileInfo::DispositionEx => fs::FileDispositionInfoEx,
@@ -141,6 +143,7 @@ same_numbers! {
     abi::REPARSE_TAG_SYMLINK => services::IO_REPARSE_TAG_SYMLINK,
     abi::REPARSE_TAG_MOUNT_POINT => services::IO_REPARSE_TAG_MOUNT_POINT,
     abi::SYMLINK_RELATIVE => nt::SYMLINK_FLAG_RELATIVE,
+    abi::FsAttributeInformation::NAMED_STREAMS => services::FILE_NAMED_STREAMS,
     abi::FsAttributeInformation::SUPPORTS_REPARSE_POINTS => services::FILE_SUPPORTS_REPARSE_POINTS,
     abi::FsAttributeInformation::READ_ONLY_VOLUME => services::FILE_READ_ONLY_VOLUME,
     abi::DEVICE_TYPE_DISK => fs::FILE_DEVICE_DISK,
@@ -329,6 +332,14 @@ same_fields!(abi::FileIdBothDirInfo, fs::FILE_ID_BOTH_DIR_INFO, {
 });
 const _: () =
     assert!(abi::FileIdBothDirInfo::NAME_OFFSET == offset_of!(fs::FILE_ID_BOTH_DIR_INFO, FileName));
+same_fields!(abi::FileStreamInfo, fs::FILE_STREAM_INFO, {
+    next_entry_offset: NextEntryOffset,
+    name_length: StreamNameLength,
+    size: StreamSize,
+    allocation_size: StreamAllocationSize,
+});
+const _: () =
+    assert!(abi::FileStreamInfo::NAME_OFFSET == offset_of!(fs::FILE_STREAM_INFO, StreamName));
 
 // Reparse points. `os` has separate structures for the data of each tag, windows-sys a union after
 // the head.

@@ -23,8 +23,9 @@ pub use file::{
     FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_ATTRIBUTE_READONLY,
     FILE_ATTRIBUTE_REPARSE_POINT, FILE_DISPOSITION_DELETE, FILE_DISPOSITION_IGNORE_READONLY,
     FILE_DISPOSITION_ON_CLOSE, FILE_DISPOSITION_POSIX, FileAttributeTagInfo, FileBasicInfo,
-    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, MountPointReparse,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    FileDispositionInfo, FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, FileStreamInfo,
+    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE,
+    SymlinkReparse,
 };
 pub use security::{
     AccessEntry, DELETE, ENTRY_INHERIT_ONLY, EntryKind, FILE_APPEND_DATA, FILE_DELETE_CHILD,

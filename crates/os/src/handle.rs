@@ -122,6 +122,8 @@ pub enum FileInfo {
     Basic = 0,
     /// [`crate::abi::FileDispositionInfo`]: delete when the last handle is closed; set only.
     Disposition = 4,
+    /// [`crate::abi::FileStreamInfo`] for each data stream, followed by its name.
+    Stream = 7,
     /// [`crate::abi::FileAttributeTagInfo`]: attributes and reparse tag.
     AttributeTag = 9,
     /// [`crate::abi::FileIdInfo`]: volume serial number and file id, which together identify the file.
@@ -186,7 +188,8 @@ pub trait Handle: Send + Sync {
     /// `GetFileInformationByHandleEx`: reads information about the file into `output`.
     ///
     /// Errors: `ACCESS_DENIED` without [`Access::READ_ATTRIBUTES`]; `INVALID_PARAMETER` or
-    /// `NOT_SUPPORTED` if the file system does not have the class.
+    /// `NOT_SUPPORTED` if the file system does not have the class; `HANDLE_EOF` if a directory has
+    /// no data streams, for which no document names a code.
     /// <https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getfileinformationbyhandleex>
     fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()>;
 

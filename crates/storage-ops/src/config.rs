@@ -50,6 +50,9 @@ pub struct Config {
     pub format_allocation_unit: Option<u32>,
     /// Accounts that are granted the right "modify" on a volume when it is formatted.
     pub format_writers: Vec<Sid>,
+    /// A volume whose mount points are all below one of these directories, and that nothing uses, is
+    /// formatted again with its content. None of them may contain a working directory or lie in one.
+    pub format_again: Vec<HostPath>,
     /// How long to wait for Windows.
     pub timeouts: Timeouts,
 }
@@ -123,6 +126,7 @@ impl Default for Config {
             format_file_system: NewFileSystem::Ntfs,
             format_allocation_unit: None,
             format_writers: Vec::new(),
+            format_again: Vec::new(),
             timeouts: Timeouts::default(),
         }
     }
@@ -142,6 +146,32 @@ impl Config {
             NewFileSystem::Ntfs => "NTFS",
             NewFileSystem::ReFs => "ReFS",
         }
+    }
+
+    /// Checks that no directory of [`Self::format_again`] contains a working directory or lies in
+    /// one, as far as the texts tell: the volumes of CSI drivers are mounted there.
+    ///
+    /// Errors: the directory, and why it is refused.
+    pub fn check_format_again(&self) -> Result<(), (HostPath, OperationError)> {
+        let working_directories = || {
+            [&self.kubelet_dir]
+                .into_iter()
+                .chain(&self.working_dirs)
+                .chain(&self.plugin_dir)
+                .chain(&self.pod_dir)
+        };
+        for directory in &self.format_again {
+            let overlaps = |other: &&HostPath| other.is_in(directory) || directory.is_in(other);
+            if let Some(other) = working_directories().find(overlaps) {
+                let reason = format!(
+                    "{directory} contains the working directory {other} or lies in it, where the \
+                     volumes of CSI drivers are mounted; name a directory that has nothing to do \
+                     with kubelet"
+                );
+                return Err((directory.clone(), OperationError::invalid(reason)));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the file system of new volumes can have their allocation unit size.

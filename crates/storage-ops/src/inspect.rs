@@ -8,7 +8,7 @@
 //! No reading leaves the node, except [`Inspector::read_share`]: a link to a server is not
 //! followed, since that would log on to the server and could wait for it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use os::abi::{
     DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor,
@@ -30,6 +30,7 @@ use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::remove_tree::names;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::readings::all_disks::read_listed;
+use crate::readings::drives::Drives;
 use crate::readings::file_system::detect;
 use crate::readings::share;
 use crate::types::{DiskNumber, HostPath, UncPath, VolumeId, components};
@@ -208,9 +209,7 @@ pub fn is_server_unreachable(code: OsError) -> bool {
 /// The readings of a node.
 pub struct Inspector {
     windows: Arc<Windows>,
-    /// The letters of the drives that are volumes, and the error of the first volume whose letter
-    /// could not be read.
-    drives: OnceLock<(Vec<char>, Option<OperationError>)>,
+    drives: Drives,
 }
 
 impl Inspector {
@@ -218,7 +217,7 @@ impl Inspector {
     pub fn new(os: Arc<dyn Os>, config: &Config) -> Self {
         Self {
             windows: Arc::new(Windows::new(os, config.timeouts)),
-            drives: OnceLock::new(),
+            drives: Drives::default(),
         }
     }
 
@@ -352,33 +351,8 @@ impl Inspector {
 
     fn open_on_node(&self, path: &HostPath, how: &Open) -> OperationResult<Box<dyn Handle>> {
         on_node::open(self.windows.os(), path, how, &|letter| {
-            self.is_of_volume(letter)
+            self.drives.is_of_volume(self.windows.os(), letter)
         })
-    }
-
-    /// Returns whether the drive `letter` is a volume, and not a share.
-    fn is_of_volume(&self, letter: char) -> OperationResult<bool> {
-        let (letters, failed) = self.drives.get_or_init(|| {
-            let (mut letters, mut failed) = (Vec::new(), None);
-            match self.windows.os().volumes() {
-                Err(code) => failed = Some(code.into()),
-                Ok(volumes) => {
-                    for volume in volumes {
-                        match self.windows.os().volume_paths(&volume) {
-                            Ok(paths) => {
-                                letters.extend(paths.iter().filter_map(|path| drive_letter(path)));
-                            }
-                            Err(code) => drop(failed.get_or_insert_with(|| code.into())),
-                        }
-                    }
-                }
-            }
-            (letters, failed)
-        });
-        match failed {
-            Some(error) if !letters.contains(&letter) => Err(error.clone()),
-            _ => Ok(letters.contains(&letter)),
-        }
     }
 
     /// Reads the root directory of a share as a request for its mapping does. Takes as long as
@@ -539,12 +513,6 @@ const EXISTING: [OsError; 4] = [
     OsError::REPARSE_POINT_ENCOUNTERED,
     OsError::CANT_ACCESS_FILE,
 ];
-
-/// Returns the letter of a path that is the root directory of a drive.
-fn drive_letter(path: &U16Str) -> Option<char> {
-    let path = HostPath::parse(&path.to_string().ok()?).ok()?;
-    path.is_drive_root().then(|| path.drive())
-}
 
 /// The kind of an entry of a directory.
 enum Entry {

@@ -40,7 +40,8 @@ impl Node {
     /// Creates a node that calls `os`, and prepares it as a daemon or driver does once, before its
     /// first operation:
     ///
-    /// - Refuses an allocation unit size that the file system of new volumes cannot have.
+    /// - Refuses an allocation unit size that the file system of new volumes cannot have, and a
+    ///   directory of volumes to format again that has to do with a working directory.
     /// - Begins the record of the SMB mappings that are made since Windows started. Without the
     ///   record, a mapping from before the start of Windows is not recognized as one. If the record
     ///   cannot be written, that is logged.
@@ -53,6 +54,7 @@ impl Node {
     /// Errors: which setting to change.
     pub fn start(os: Arc<dyn Os>, config: Config) -> OperationResult<Self> {
         config.check_allocation_unit()?;
+        config.check_format_again().map_err(|(_, error)| error)?;
         let node = Self::new(os, config);
         MappingRecord::begin(&node.windows);
         node.test_path_lookup();

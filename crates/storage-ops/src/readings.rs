@@ -4,10 +4,13 @@
 
 pub(crate) mod all_disks;
 pub(crate) mod disk;
+pub(crate) mod drives;
 pub(crate) mod file_system;
 pub(crate) mod firmware;
 pub(crate) mod iscsi_session;
 pub(crate) mod links;
+pub(crate) mod links_to_volume;
 pub(crate) mod node_volumes;
+pub(crate) mod root_directory;
 pub(crate) mod share;
 pub(crate) mod volume;

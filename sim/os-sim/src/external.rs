@@ -174,6 +174,13 @@ impl External<'_> {
         self.change(path, false, |file| file.grants_nothing = true)
     }
 
+    /// Adds an alternate data stream to a file or directory. Its content is not simulated.
+    pub fn add_stream(&self, path: &str, name: &str, size: usize) -> OsResult<()> {
+        self.change(path, true, |file| {
+            file.streams.push((name.to_owned(), size))
+        })
+    }
+
     /// Takes an opportunistic lock on a file or directory and never gives it up. It affects the
     /// calls of processes, but not the operations of this type.
     ///

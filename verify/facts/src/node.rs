@@ -139,7 +139,8 @@ pub trait TestNode {
     /// `C:\facts\17`.
     fn new_directory(&self) -> String;
 
-    /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing.
+    /// Writes a file, as a program does that is not csi-proxy. Creates it if it is missing. After a
+    /// colon, the path names a data stream of a file or directory.
     fn write_file(&self, path: &str, data: &[u8]);
 
     /// Renames a file or directory, as another program does.

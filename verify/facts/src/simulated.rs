@@ -80,10 +80,15 @@ impl TestNode for SimulatedNode {
     }
 
     fn write_file(&self, path: &str, data: &[u8]) {
-        self.sim
-            .external()
-            .write(path, data)
-            .expect("the file is written");
+        let external = self.sim.external();
+        let written = match path.rsplit_once(':') {
+            // Not the colon of the drive.
+            Some((object, stream)) if object.len() > 1 => {
+                external.add_stream(object, stream, data.len())
+            }
+            _ => external.write(path, data),
+        };
+        written.expect("the file is written");
     }
 
     fn rename(&self, from: &str, to: &str) -> OsResult<()> {

@@ -89,7 +89,7 @@ impl ReferenceRun {
     pub fn new(scenario: &Scenario) -> Result<Self, Vec<String>> {
         let sim = (scenario.state.build)();
         let request = (scenario.spec.request)(&sim);
-        let baseline = Baseline::of(&sim);
+        let baseline = Baseline::of(&sim).with_formats_of(&scenario.spec);
         let trace = Arc::new(Trace::recording());
         let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
         let node = started(os, (scenario.spec.config)());
@@ -211,7 +211,7 @@ pub fn run(
         request: &*request,
         scenario,
         reference,
-        baseline: Baseline::of(&sim),
+        baseline: Baseline::of(&sim).with_formats_of(&scenario.spec),
         conflicts: JobConflicts::on(&sim),
         trace: Arc::new(Trace::recording()),
     };

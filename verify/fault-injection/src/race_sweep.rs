@@ -35,7 +35,7 @@ pub fn calls(scenario: &Scenario) -> usize {
 pub fn run(scenario: &Scenario, nth: usize, attack: Attack) -> Vec<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
-    let baseline = Baseline::of(&sim);
+    let baseline = Baseline::of(&sim).with_formats_of(&scenario.spec);
     let enters_volume = scenario.spec.operation() == RMDIR_CONTENTS;
     let outside = OutsideAccess::on(&sim, enters_volume.then_some(PATH));
     let watched = Arc::new(Layered::around(sim.process(), outside.clone()));

@@ -72,6 +72,8 @@ pub struct Spec {
     pub may_leave: bool,
     /// Whether the operation must be denied.
     pub denied: bool,
+    /// Whether the operation may format a volume that has a file system, each time that it runs.
+    pub formats_again: bool,
     /// A condition that must hold after success. Without it, an operation that always does the same
     /// wrong thing would match its own reference run.
     pub postcondition: Option<fn(&Sim) -> bool>,
@@ -90,6 +92,7 @@ impl Spec {
             may_omit: false,
             may_leave: false,
             denied: false,
+            formats_again: false,
             postcondition: None,
         }
     }
@@ -129,6 +132,15 @@ impl Spec {
     pub const fn must_be_denied(self) -> Self {
         Self {
             denied: true,
+            ..self
+        }
+    }
+
+    /// Allows to format a volume that has a file system.
+    #[must_use]
+    pub const fn may_format_again(self) -> Self {
+        Self {
+            formats_again: true,
             ..self
         }
     }

@@ -105,6 +105,14 @@ impl<T: Default + AsMut<Flags>> Program<T> {
                 why.to_string(),
             ));
         }
+        // Other flags name the working directories.
+        if let Err((directory, why)) = shared.node.check_format_again() {
+            return Err(FlagError::BadValue(
+                "format-again",
+                directory.to_string(),
+                why.to_string(),
+            ));
+        }
         shared.shown.values.sort_unstable();
         shared.log.file = shared.log.file_in_folder(self.name);
         if shared.log.folder.is_some() && shared.log.file.is_none() {

@@ -112,6 +112,14 @@ pub static TABLE: [Section; 5] = [
                 set: |flags, text| sid(text).map(|sid| flags.node.format_writers.push(sid)),
             },
             Flag {
+                name: "format-again",
+                kind: FlagKind::Values("DIR"),
+                default: "",
+                help: "Let FormatVolume erase a volume that is mounted below this directory and \
+                       nowhere else, and that no pod uses.",
+                set: |flags, text| folder(text).map(|path| flags.node.format_again.push(path)),
+            },
+            Flag {
                 name: "leave-partitioned-disks",
                 kind: FlagKind::Switch,
                 default: "false",

@@ -25,6 +25,7 @@ fn sample(name: &str) -> &'static str {
         "kubelet-path"
         | "working-dir"
         | "node-path"
+        | "format-again"
         | "kubelet-csi-plugins-path"
         | "kubelet-pod-path" => r"D:\kubelet",
         "api-groups" => "disk,volume",

@@ -38,6 +38,8 @@ codes! {
     VOLUME_GET_VOLUME_DISK_EXTENTS = 0x0056_0000;
     /// Takes the new total number of sectors as an `i64` and extends the file system to it.
     FSCTL_EXTEND_VOLUME = 0x0009_00f0;
+    /// Locks the volume until the handle is closed. Fails if the volume is in use.
+    FSCTL_LOCK_VOLUME = 0x0009_0018;
     /// Returns the file system recognition structure of a volume whose file system Windows does not
     /// recognize.
     FSCTL_QUERY_FILE_SYSTEM_RECOGNITION = 0x0009_024c;

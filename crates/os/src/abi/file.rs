@@ -128,6 +128,26 @@ impl FileIdBothDirInfo {
     pub const NAME_OFFSET: usize = 104;
 }
 
+/// The head of `FILE_STREAM_INFO`; the name, `name_length` bytes of UTF-16 such as `:name:$DATA`,
+/// follows at [`Self::NAME_OFFSET`].
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FileStreamInfo {
+    /// The offset of the next stream from this one, a multiple of 8; 0 for the last stream.
+    pub next_entry_offset: u32,
+    /// The length of the name in bytes.
+    pub name_length: u32,
+    /// The size of the stream in bytes.
+    pub size: i64,
+    /// The space that the stream occupies in bytes.
+    pub allocation_size: i64,
+}
+
+impl FileStreamInfo {
+    /// The offset of the name.
+    pub const NAME_OFFSET: usize = 24;
+}
+
 /// The head of every reparse point (`REPARSE_DATA_BUFFER`); `data_length` bytes follow.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -60,6 +60,8 @@ impl FsAttributeInformation {
     pub const NAME_OFFSET: usize = 12;
     /// `FILE_SUPPORTS_REPARSE_POINTS`.
     pub const SUPPORTS_REPARSE_POINTS: u32 = 0x0000_0080;
+    /// `FILE_NAMED_STREAMS`.
+    pub const NAMED_STREAMS: u32 = 0x0004_0000;
     /// `FILE_READ_ONLY_VOLUME`.
     pub const READ_ONLY_VOLUME: u32 = 0x0008_0000;
 }

@@ -15,6 +15,11 @@ pub(crate) trait IntoOperation: Send + 'static {
     /// The operation that it requests. Older names of an RPC request the same operation.
     type Operation: Operation;
 
+    /// The numbers of the fields that a request may have; `None` if other fields are ignored, as
+    /// protobuf demands of most programs. A client's newer or own version may ask for something by
+    /// another field. Ignoring that must not destroy data.
+    const ONLY_FIELDS: Option<&'static [u32]> = None;
+
     /// Parses the fields of the message, and refuses those that are invalid.
     fn operation(self, config: &Config) -> OperationResult<Self::Operation>;
 }

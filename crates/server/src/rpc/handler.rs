@@ -46,7 +46,8 @@ where
 {
     Box::pin(async move {
         let name = Q::Operation::NAME;
-        let operation = message::decode::<Q>(body)?.operation(state.executor.node().config());
+        let request: Q = message::decode(body, Q::ONLY_FIELDS)?;
+        let operation = request.operation(state.executor.node().config());
         let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
         if tracing::enabled!(Level::DEBUG) {
             // All further log lines of the call have the object.

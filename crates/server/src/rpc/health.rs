@@ -98,7 +98,7 @@ async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
         .message_memory
         .read(&mut request.into_body(), Instant::now())
         .await?;
-    let HealthCheckRequest { service } = message::decode(body)?;
+    let HealthCheckRequest { service } = message::decode(body, None)?;
     if service.is_empty() || peer.router.serves(&service) {
         return Ok(());
     }

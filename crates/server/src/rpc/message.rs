@@ -6,6 +6,7 @@ use h2::RecvStream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use prost::Message;
+use prost::encoding::{DecodeContext, decode_key, skip_field};
 use tonic::Status;
 use tonic::metadata::MetadataValue;
 
@@ -67,7 +68,11 @@ pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
 }
 
 /// Decodes the message of a request. A unary request has one; messages after the first are ignored.
-pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status> {
+/// A field whose number is not in `only_fields` is an error, unless that is `None`.
+pub(crate) fn decode<M: Message + Default>(
+    mut body: Bytes,
+    only_fields: Option<&[u32]>,
+) -> Result<M, Status> {
     let mut first = None;
     while body.has_remaining() {
         let length = declared_length(&body);
@@ -81,11 +86,32 @@ pub(crate) fn decode<M: Message + Default>(mut body: Bytes) -> Result<M, Status>
             return Err(invalid("the request ends within a message"));
         }
         body.advance(PREFIX);
-        let message =
-            M::decode(body.split_to(length)).map_err(|error| invalid(error.to_string()))?;
+        let encoded = body.split_to(length);
+        let message = M::decode(&*encoded).map_err(|error| invalid(error.to_string()))?;
+        if let (None, Some(known)) = (&first, only_fields) {
+            refuse_other_fields(&encoded, known)?;
+        }
         first.get_or_insert(message);
     }
     first.ok_or_else(|| invalid("the request has no message"))
+}
+
+/// Refuses a message with a field whose number is not in `known`.
+fn refuse_other_fields(mut message: &[u8], known: &[u32]) -> Result<(), Status> {
+    while message.has_remaining() {
+        let field = decode_key(&mut message).and_then(|(number, wire_type)| {
+            skip_field(wire_type, number, &mut message, DecodeContext::default())?;
+            Ok(number)
+        });
+        let number = field.map_err(|error| invalid(error.to_string()))?;
+        if !known.contains(&number) {
+            return Err(invalid(format!(
+                "the request has a field with the number {number}, which csi-proxy does not know \
+                 and does not ignore in this request; leave the field out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the error of an invalid request. gRPC libraries answer with Internal; this server uses
@@ -162,7 +188,7 @@ mod tests {
     }
 
     fn decoded(body: &[u8]) -> Result<PathExistsRequest, Code> {
-        decode(Bytes::copy_from_slice(body)).map_err(|status: Status| {
+        decode(Bytes::copy_from_slice(body), None).map_err(|status: Status| {
             texts::seen!(status.message());
             status.code()
         })

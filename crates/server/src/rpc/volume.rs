@@ -109,6 +109,9 @@ impl IntoResponse<v1::IsVolumeFormattedResponse> for bool {
 impl IntoOperation for v1::FormatVolumeRequest {
     type Operation = FormatVolume;
 
+    // A fork of the API chooses the file system by another field.
+    const ONLY_FIELDS: Option<&'static [u32]> = Some(&[1]);
+
     fn operation(self, _: &Config) -> OperationResult<FormatVolume> {
         Ok(FormatVolume::new(VolumeId::parse(&self.volume_id)?))
     }

@@ -10,9 +10,10 @@ use api::smb::v1::NewSmbGlobalMappingRequest;
 use api::smb::v1::smb_client::SmbClient;
 use api::volume::v1::FormatVolumeRequest;
 use api::volume::v1::volume_client::VolumeClient;
-use api::{Group, GroupVersion};
+use api::{GROUP_VERSIONS, Group, GroupVersion};
 use os_sim::Sim;
 use prost::Message as _;
+use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 use storage_ops::{Config, Executor, HostPath, Node};
 use tonic::Code;
@@ -268,6 +269,52 @@ async fn contract_07_failures_have_a_fitting_code_and_a_request_id() {
             "{rpc}"
         );
     }
+}
+
+#[tokio::test]
+async fn contract_22_an_unknown_field_of_format_volume_is_refused_and_others_are_ignored() {
+    let sim = os_sim::node().disk(10 << 30).partitioned().build();
+    let daemon = Daemon::on(&sim);
+    let volume_id = sim.volume_on(1).expect("disk 1 is partitioned").name();
+    let known = FormatVolumeRequest { volume_id }.encode_to_vec();
+    // A text with the name of another file system, a number, and an empty group, each in field 2;
+    // and a text in a field with a long number, before the known field.
+    let mut unknown = [b"\x12\x05FAT32", &b"\x10\x01"[..], b"\x13\x14"]
+        .map(|field| (2, [&known[..], field].concat()))
+        .to_vec();
+    unknown.push((2000, [b"\x82\x7d\x01x", &known[..]].concat()));
+    let versions = GROUP_VERSIONS
+        .iter()
+        .filter(|row| row.group == Group::Volume);
+    for row in versions {
+        let rpcs = dynamic_client::rpcs(row);
+        let channel = daemon.channel(row.pipe()).await;
+        let call = async |name: &str, request: &[u8]| {
+            let rpc = &rpcs[name];
+            let numbers: Vec<_> = rpc.request.fields().map(|field| field.number()).collect();
+            assert_eq!(numbers, [1], "{name}");
+            let request = DynamicMessage::decode(rpc.request.clone(), request).expect("a message");
+            rpc.call(&channel, &request).await
+        };
+        for (number, request) in &unknown {
+            let status = call("FormatVolume", request).await.expect_err("unknown");
+            texts::seen!(status.message());
+            assert_eq!(status.code(), Code::InvalidArgument);
+            assert!(
+                status.message().contains(&format!("the number {number}")),
+                "{status}"
+            );
+            let formatted = call("IsVolumeFormatted", request).await.expect("an answer");
+            assert_eq!(formatted["formatted"], json!(false), "{}", row.pipe());
+        }
+    }
+    let row = GROUP_VERSIONS.iter().find(|row| row.group == Group::Volume);
+    let row = row.expect("a version");
+    let rpc = &dynamic_client::rpcs(row)["FormatVolume"];
+    let request = DynamicMessage::decode(rpc.request.clone(), &known[..]).expect("a message");
+    rpc.call(&daemon.channel(row.pipe()).await, &request)
+        .await
+        .expect("the volume is formatted");
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 mod signatures;
 
-use os::abi::{ControlCode, FsAttributeInformation, FsFullSizeInformation};
-use os::{FsInfo, Handle, Os, OsError, OsResult};
+use os::abi::{
+    ControlCode, FileIdInfo, FileStreamInfo, FsAttributeInformation, FsFullSizeInformation,
+};
+use os::{FileInfo, FsInfo, Handle, Os, OsError, OsResult};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::devices::buffer;
@@ -88,14 +90,58 @@ pub(crate) fn name_of(handle: &dyn Handle) -> OsResult<Option<String>> {
 /// Returns whether files and directories of the file system of `handle` can have reparse points,
 /// and so be links.
 pub(crate) fn has_reparse_points(handle: &dyn Handle) -> OsResult<bool> {
+    Ok(attributes(handle)? & FsAttributeInformation::SUPPORTS_REPARSE_POINTS != 0)
+}
+
+/// Returns the attributes of the file system of `handle`.
+fn attributes(handle: &dyn Handle) -> OsResult<u32> {
     let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
     let filled = handle.query_fs(FsInfo::Attribute, &mut answer)?;
     let head: Option<FsAttributeInformation> = answer
         .get(..filled)
         .and_then(|answer| buffer::at(answer, 0));
-    Ok(head.ok_or(OsError::GEN_FAILURE)?.attributes
-        & FsAttributeInformation::SUPPORTS_REPARSE_POINTS
-        != 0)
+    Ok(head.ok_or(OsError::GEN_FAILURE)?.attributes)
+}
+
+/// Returns the name of a data stream that the file or directory behind `handle` has besides the
+/// content of a file; `None` if there is no such stream, or if the file system has none at all.
+pub(crate) fn named_stream(handle: &dyn Handle) -> OsResult<Option<String>> {
+    // A name has at most 255 units, without the colons and the type.
+    let mut answer = [0; 2048];
+    let unanswered = match handle.query(FileInfo::Stream, &mut answer) {
+        Ok(()) => None,
+        Err(OsError::HANDLE_EOF) => return Ok(None),
+        // The first streams are in the answer.
+        Err(OsError::MORE_DATA) => Some(OsError::MORE_DATA),
+        Err(code)
+            if ErrorClass::UnsupportedOrInvalid.contains(code)
+                && attributes(handle)? & FsAttributeInformation::NAMED_STREAMS == 0 =>
+        {
+            return Ok(None);
+        }
+        Err(code) => return Err(code),
+    };
+    let mut offset = 0;
+    loop {
+        let stream: FileStreamInfo = buffer::at(&answer, offset).ok_or(OsError::FILE_CORRUPT)?;
+        let length = usize::try_from(stream.name_length).map_err(|_| OsError::FILE_CORRUPT)?;
+        let name = buffer::units_at(&answer, offset + FileStreamInfo::NAME_OFFSET, length)
+            .ok_or(OsError::FILE_CORRUPT)?
+            .to_string_lossy();
+        if !["", "::$DATA"].contains(&&*name) {
+            return Ok(Some(name));
+        }
+        match usize::try_from(stream.next_entry_offset) {
+            Ok(0) => return unanswered.map_or(Ok(None), Err),
+            Ok(step) if step >= FileStreamInfo::NAME_OFFSET => offset += step,
+            _ => return Err(OsError::FILE_CORRUPT),
+        }
+    }
+}
+
+/// Queries the serial number of the file system of `handle`, which each format changes.
+pub(crate) fn serial(handle: &dyn Handle) -> OsResult<u64> {
+    Ok(buffer::query::<FileIdInfo>(handle, FileInfo::Id)?.volume_serial_number)
 }
 
 /// Queries the sizes of a mounted file system and of its clusters and sectors.

@@ -93,6 +93,23 @@ pub(crate) fn disk_of(os: &dyn Os, volume: VolumeId) -> OperationResult<DiskNumb
     Ok(DiskNumber(only(&extents_of(os, volume)?)?.disk_number))
 }
 
+/// Checks that no file on `volume` is open, and that no other program has opened the volume: locks
+/// the volume, which Windows refuses if it is in use, and unlocks it again.
+pub(crate) fn ensure_unused(os: &dyn Os, volume: VolumeId) -> OperationResult<()> {
+    let handle = open(os, volume, &OPEN_FOR_CHANGE)?;
+    Ok(buffer::send(&*handle, ControlCode::FSCTL_LOCK_VOLUME, &[])?)
+}
+
+/// Opens the root directory of `volume`.
+pub(crate) fn open_root(
+    os: &dyn Os,
+    volume: VolumeId,
+    how: &Open,
+) -> OperationResult<Box<dyn Handle>> {
+    os.open(&volume.root(), how)
+        .map_err(|code| volume_error(code, volume))
+}
+
 /// Writes the cache of `volume` to its disk (`FlushFileBuffers`). A write-protected volume has
 /// nothing to write.
 pub(crate) fn flush(os: &dyn Os, volume: VolumeId) -> OperationResult<()> {

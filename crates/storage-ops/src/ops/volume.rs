@@ -4,6 +4,7 @@
 //! directory its volume mount point; drive letters are never assigned.
 
 pub(crate) mod format;
+mod format_again;
 pub(crate) mod mount;
 pub(crate) mod resize;
 pub(crate) mod target_path;

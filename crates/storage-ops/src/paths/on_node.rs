@@ -11,6 +11,7 @@ use os::{Handle, NtPath, Open, Os, OsError, PathForm, U16Str, U16String};
 
 use crate::devices::{Link, buffer};
 use crate::error::{OperationError, OperationResult};
+use crate::error_class::ErrorClass;
 use crate::paths::opening::{MAX_LINKS, NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
 use crate::paths::refused_links;
 use crate::types::{HostPath, VolumeId, components, upper_case};
@@ -73,6 +74,48 @@ pub(crate) fn roots(
             Found::Object(_) => return Ok(()),
             Found::Link(link, _) if link.server().is_some() => return Ok(()),
             Found::Link(link, at) => path.behind(&link, at)?,
+        };
+    }
+    Err(OsError::CANT_RESOLVE_FILENAME.into())
+}
+
+/// Returns the volumes on the way to `path`: that of its drive, and those of each drive and volume
+/// that a link leads to. The way ends at a link to a server, at a drive that is no volume (see
+/// [`open`]), and where nothing exists. A volume at its end is not opened.
+///
+/// Errors: as those of [`open`], except those of the ends of the way.
+pub(crate) fn volumes(
+    os: &dyn Os,
+    path: &HostPath,
+    is_of_volume: &dyn Fn(char) -> OperationResult<bool>,
+) -> OperationResult<Vec<VolumeId>> {
+    let mut path = RootedPath {
+        root: Root::Drive(path.drive()),
+        names: names_of(path),
+    };
+    let mut volumes = Vec::new();
+    for _ in 0..=MAX_LINKS {
+        match path.root {
+            Root::Volume(volume) => {
+                volumes.push(volume);
+                if path.names.is_empty() {
+                    return Ok(volumes);
+                }
+            }
+            Root::Drive(letter) if !is_of_volume(letter)? => return Ok(volumes),
+            Root::Drive(_) => {
+                let root = os.open(&path.root(), &OPEN_NOFOLLOW)?;
+                let place = root.final_path(PathForm::VolumeGuid)?;
+                let (volume, _) = VolumeId::of_final_path(&place).ok_or(OsError::PATH_NOT_FOUND)?;
+                volumes.push(volume);
+            }
+        }
+        path = match path.open(os, &OPEN_NOFOLLOW) {
+            Ok(Found::Object(_)) => return Ok(volumes),
+            Ok(Found::Link(link, _)) if link.server().is_some() => return Ok(volumes),
+            Ok(Found::Link(link, at)) => path.behind(&link, at)?,
+            Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(volumes),
+            Err(error) => return Err(error),
         };
     }
     Err(OsError::CANT_RESOLVE_FILENAME.into())

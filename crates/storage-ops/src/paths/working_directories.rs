@@ -122,7 +122,7 @@ impl WorkingDirectories {
     }
 
     /// Returns all working directories.
-    fn all(&self) -> impl Iterator<Item = &HostPath> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &HostPath> {
         self.general.iter().chain(&self.plugins).chain(&self.pods)
     }
 

@@ -342,21 +342,26 @@ fn created_partition(returned: &Returned, partition: &Partition) -> Option<Insta
     })
 }
 
-/// Formats a volume (a quick format). Calls `needs_format` right before formatting, and does
-/// nothing if that returns false.
+/// How a volume is formatted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Formatting {
+    /// The volume has no file system, and so no open file.
+    First,
+    /// The volume has a file system. The provider refuses a volume that is in use.
+    Again,
+}
+
+/// Formats a volume (a quick format). Calls `needed_format` right before formatting, and does
+/// nothing if that returns `None`.
 pub(crate) fn format(
     run: Run<'_>,
     id: VolumeId,
-    needs_format: impl Fn() -> RunResult<bool>,
+    needed_format: impl Fn() -> RunResult<Option<Formatting>>,
 ) -> RunResult<()> {
     let config = run.node().config();
     let file_system = Value::Text(config.new_file_system().into());
     // There is no label: an empty text may reach the provider as a null pointer.
-    let mut arguments = vec![
-        ("FileSystem", file_system),
-        ("Full", Value::Bool(false)),
-        ("Force", Value::Bool(true)),
-    ];
+    let mut arguments = vec![("FileSystem", file_system), ("Full", Value::Bool(false))];
     arguments.extend(
         config
             .format_allocation_unit
@@ -375,17 +380,19 @@ pub(crate) fn format(
         .windows()
         .poll(run.timeouts().arrival, || -> RunResult<_> {
             let instance = find(run, &wql, &format!("volume {id}"))?;
-            match caught(needs_format())? {
-                Ok(true) => {}
-                Ok(false) => return Ok(Some(())),
+            let formatting = match caught(needed_format())? {
+                Ok(Some(formatting)) => formatting,
+                Ok(None) => return Ok(Some(())),
                 // Another program has just locked the volume, which was readable before.
                 Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => {
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
-            }
+            };
             // The provider's yes is evidence too. It may be out of date.
-            if let Some(name) = file_system_of(&instance) {
+            if formatting == Formatting::First
+                && let Some(name) = file_system_of(&instance)
+            {
                 refresh_all(run)?;
                 let reason = format!(
                     "the volume has no file system, but the storage provider reports {name}"
@@ -398,11 +405,12 @@ pub(crate) fn format(
                 let (key, name) = record_of(id);
                 run.os().set_volatile_text(&key, &name, &U16String::new())?;
             }
+            let force = ("Force", Value::Bool(formatting == Formatting::First));
             match invoke(
                 run,
                 &instance.path,
                 "Format",
-                &arguments,
+                &[&arguments[..], &[force]].concat(),
                 run.timeouts().format,
             ) {
                 Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {

@@ -2,7 +2,7 @@
 //! volume, or takes such a disk offline. If the use of a volume or disk cannot be determined, the
 //! operation fails.
 
-use os::{Handle, OsError, PathForm};
+use os::{Handle, OsError, PathForm, U16Str};
 
 use crate::devices::{Disk, Link, Partition, PartitionKind, volume};
 use crate::error::{ErrorKind, OperationError, OperationResult};
@@ -235,24 +235,51 @@ pub(crate) fn is_in_working_directory(node: &Node, path: &HostPath) -> Operation
     if node.directories.check(path, None).is_ok() {
         return Ok(true);
     }
-    for directory in node.directories.open_outermost(node.windows.os()) {
-        let directory = match directory {
-            Err(code) if is_directory_missing(code) || is_empty_drive(code) => continue,
-            directory => directory,
-        };
-        let real = directory.and_then(|directory| directory.final_path(PathForm::Dos));
-        let real = real
-            .map_err(|code| undetermined(code.into()))?
-            .to_string_lossy();
-        // A working directory on a share has no path on a drive, and no volume is mounted in it.
-        let real = real
-            .strip_prefix(r"\\?\")
-            .and_then(|path| HostPath::parse(path).ok());
-        if real.is_some_and(|directory| path.is_in(&directory)) {
+    for directory in places_of_working_directories(node) {
+        if path.is_in(&directory?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns the working directory that is in `path`, or that `path` is in. `path` has no link in it.
+pub(crate) fn working_directory_around(
+    node: &Node,
+    path: &HostPath,
+) -> OperationResult<Option<HostPath>> {
+    let overlaps = |directory: &HostPath| directory.is_in(path) || path.is_in(directory);
+    if let Some(directory) = node.directories.all().find(|directory| overlaps(directory)) {
+        return Ok(Some(directory.clone()));
+    }
+    for directory in places_of_working_directories(node) {
+        let directory = directory?;
+        if overlaps(&directory) {
+            return Ok(Some(directory));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the paths of the working directories, with the links resolved that lead to them. One
+/// that does not exist, or is on a share, has no such path.
+fn places_of_working_directories(node: &Node) -> impl Iterator<Item = OperationResult<HostPath>> {
+    let directories = node.directories.open_outermost(node.windows.os());
+    directories.filter_map(|directory| {
+        let directory = match directory {
+            Err(code) if is_directory_missing(code) || is_empty_drive(code) => return None,
+            directory => directory,
+        };
+        match directory.and_then(|directory| directory.final_path(PathForm::Dos)) {
+            Err(code) => Some(Err(undetermined(code.into()))),
+            Ok(path) => of_dos_path(&path).map(Ok),
+        }
+    })
+}
+
+/// Returns a path in [`PathForm::Dos`], if it is on a drive.
+pub(crate) fn of_dos_path(path: &U16Str) -> Option<HostPath> {
+    HostPath::parse(path.to_string_lossy().strip_prefix(r"\\?\")?).ok()
 }
 
 fn undetermined(mut error: OperationError) -> OperationError {

@@ -19,8 +19,6 @@ use storage_ops::{
     IsVolumeFormatted, Rescan,
 };
 
-/// `FSCTL_LOCK_VOLUME`.
-const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
 /// `FSCTL_DISMOUNT_VOLUME`.
 const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 const SET: &str = "control DISK_SET_DISK_ATTRIBUTES";
@@ -363,7 +361,7 @@ fn a_volume_that_another_program_has_locked_is_neither_missing_nor_raw() {
         .unwrap();
     for (control, code, kind) in [
         (
-            FSCTL_LOCK_VOLUME,
+            ControlCode::FSCTL_LOCK_VOLUME,
             OsError::ACCESS_DENIED,
             ErrorKind::PermissionDenied,
         ),

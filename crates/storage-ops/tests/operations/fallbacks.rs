@@ -186,6 +186,12 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
     assert_counted(&node, "file_system", UNSEEN);
     node.run(&FormatVolume::new(volume(&sim))).unwrap();
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
+    // The root directory of a formatted volume is read from the file system alone.
+    sim.external()
+        .write(&format!("{}data", sim.volume_on(1).unwrap().name()), b"x")
+        .unwrap();
+    let format = FormatVolume::new(volume(&sim));
+    refused(&node, &format, ErrorKind::FailedPrecondition);
 
     let raw = os_sim::node().disk(GIB).partitioned().build();
     let node = unseen(&raw, &["query_fs Attribute"]);

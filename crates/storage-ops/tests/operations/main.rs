@@ -12,6 +12,7 @@ mod executor;
 mod fallbacks;
 mod file_systems;
 mod filesystem;
+mod format_again;
 mod format_settings;
 mod growth;
 mod hung_devices;

@@ -101,11 +101,17 @@ impl Imitation {
 
     pub(super) fn change(self, sim: &Sim, answer: &mut Answer) {
         let status = answer.status();
+        // Ours refuses a volume with content.
+        let is_kept = status.message().contains("-format-again=DIR");
+        if let Some(volume) = self.formatted
+            && (status.code() == Code::Ok || is_kept)
+        {
+            sim.format(volume);
+            answer.set_empty();
+            return;
+        }
         match status.code() {
             Code::Ok => {
-                if let Some(volume) = self.formatted {
-                    sim.format(volume);
-                }
                 if let Some(disk) = self.read_only {
                     sim.set_disk_read_only(disk, true);
                 }

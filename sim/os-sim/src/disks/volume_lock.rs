@@ -7,9 +7,7 @@ use os::{OsError, OsResult, Uuid};
 use crate::files::handles::Object;
 use crate::state::{FsId, State};
 
-/// `FSCTL_LOCK_VOLUME`. csi-proxy does not send these codes; format programs do.
-pub(crate) const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
-/// `FSCTL_DISMOUNT_VOLUME`.
+/// `FSCTL_DISMOUNT_VOLUME`. csi-proxy does not send this code; format programs do.
 pub(crate) const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);
 
 /// How a volume is locked.
@@ -55,6 +53,23 @@ impl State {
         })
     }
 
+    /// Returns whether any handle but `own` is open on a file of a volume, or on the volume itself
+    /// with access to its data.
+    pub(crate) fn is_volume_in_use(&self, volume: Uuid, own: Option<u64>) -> bool {
+        let mounted = self.file_system(FsId::Volume(volume));
+        let mounting = mounted.map(|file_system| file_system.mounting).ok();
+        let is_on = |object: &Object| match object {
+            Object::Volume { id, direct: false } => *id == volume,
+            // A handle from before a dismount counts no longer.
+            Object::File {
+                fs, mounting: at, ..
+            } => *fs == FsId::Volume(volume) && Some(*at) == mounting,
+            _ => false,
+        };
+        let mut handles = self.handles.iter();
+        handles.any(|(handle, opened)| Some(*handle) != own && is_on(&opened.object))
+    }
+
     /// Performs the control codes of this module. Returns `None` for any other code.
     pub(crate) fn control_lock(
         &mut self,
@@ -63,7 +78,7 @@ impl State {
         code: ControlCode,
     ) -> Option<OsResult<usize>> {
         let done = match code {
-            FSCTL_LOCK_VOLUME => self.lock_volume(handle, volume),
+            ControlCode::FSCTL_LOCK_VOLUME => self.lock_volume(handle, volume),
             FSCTL_DISMOUNT_VOLUME => self.dismount_volume(handle, volume),
             _ => return None,
         };
@@ -72,7 +87,8 @@ impl State {
 
     fn lock_volume(&mut self, handle: u64, volume: Uuid) -> OsResult<()> {
         let (disk, _) = self.volume(volume)?;
-        if disk.system || self.volume_lock(volume).is_some() {
+        let is_in_use = self.is_volume_in_use(volume, Some(handle));
+        if disk.system || is_in_use || self.volume_lock(volume).is_some() {
             return Err(OsError::ACCESS_DENIED);
         }
         self.opened_mut(handle)?.lock = Some(VolumeLock::Mounted);

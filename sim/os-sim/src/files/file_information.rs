@@ -3,7 +3,8 @@
 use os::abi::{
     AccessEntry, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL, FILE_DISPOSITION_DELETE,
     FILE_DISPOSITION_ON_CLOSE, FileAttributeTagInfo, FileBasicInfo, FileDispositionInfo,
-    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, REPARSE_TAG_SYMLINK, SecurityDescriptor,
+    FileDispositionInfoEx, FileIdBothDirInfo, FileIdInfo, FileStreamInfo, REPARSE_TAG_SYMLINK,
+    SecurityDescriptor,
 };
 use os::{Access, FileInfo, OsError, OsResult, PathForm, U16String};
 use zerocopy::{FromBytes, IntoBytes};
@@ -39,9 +40,10 @@ impl State {
                 };
                 fill(output, info.as_bytes())
             }
-            FileInfo::AttributeTag | FileInfo::Id if file_system.is_fat() => {
+            FileInfo::AttributeTag | FileInfo::Id | FileInfo::Stream if file_system.is_fat() => {
                 Err(OsError::INVALID_PARAMETER)
             }
+            FileInfo::Stream => streams(file, output),
             FileInfo::AttributeTag => {
                 self.check_access(handle, Access::READ_ATTRIBUTES)?;
                 let info = FileAttributeTagInfo {
@@ -72,7 +74,9 @@ impl State {
                 let info: FileDispositionInfoEx = read(input)?;
                 self.set_disposition_ex(handle, info.flags)
             }
-            FileInfo::AttributeTag | FileInfo::Id => Err(OsError::INVALID_PARAMETER),
+            FileInfo::AttributeTag | FileInfo::Id | FileInfo::Stream => {
+                Err(OsError::INVALID_PARAMETER)
+            }
         }
     }
 
@@ -270,6 +274,36 @@ pub(crate) fn fill_part(output: &mut [u8], answer: &[u8]) -> OsResult<usize> {
     } else {
         Ok(length)
     }
+}
+
+/// Writes the data streams of a file or directory.
+fn streams(file: &FileRecord, output: &mut [u8]) -> OsResult<()> {
+    let content = (!file.is_directory()).then(|| ("::$DATA".to_owned(), file.data().len()));
+    let named = file.streams.iter();
+    let named = named.map(|(name, size)| (format!(":{name}:$DATA"), *size));
+    let all: Vec<_> = content.into_iter().chain(named).collect();
+    // A directory has no content, which would be a stream.
+    if all.is_empty() {
+        return Err(OsError::HANDLE_EOF);
+    }
+    let mut answer = Vec::new();
+    for (at, (name, size)) in all.iter().enumerate() {
+        let name: Vec<u16> = name.encode_utf16().collect();
+        let length = FileStreamInfo::NAME_OFFSET + size_of_val(&name[..]);
+        let (is_last, aligned) = (at + 1 == all.len(), length.next_multiple_of(8));
+        let count = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let size = i64::try_from(*size).unwrap_or(i64::MAX);
+        let head = FileStreamInfo {
+            next_entry_offset: if is_last { 0 } else { count(aligned) },
+            name_length: count(size_of_val(&name[..])),
+            size,
+            allocation_size: size,
+        };
+        answer.extend_from_slice(head.as_bytes());
+        answer.extend_from_slice(name.as_bytes());
+        answer.resize(answer.len() + if is_last { 0 } else { aligned - length }, 0);
+    }
+    fill_part(output, &answer).map(drop)
 }
 
 fn read<T: FromBytes>(input: &[u8]) -> OsResult<T> {

@@ -51,6 +51,8 @@ pub(crate) struct FileRecord {
     /// The reparse point with its header, as it is read and written.
     pub reparse: Option<Vec<u8>>,
     pub body: Body,
+    /// The names and sizes of its data streams, besides the content of a file.
+    pub streams: Vec<(String, usize)>,
     /// Whether the access control list grants nobody a right.
     pub grants_nothing: bool,
     /// The owner and the access control list that Windows shows. Default: [`administrators_only`].
@@ -144,6 +146,7 @@ impl FileRecord {
             attributes,
             reparse: None,
             body,
+            streams: Vec::new(),
             grants_nothing: false,
             access: None,
             oplock: None,

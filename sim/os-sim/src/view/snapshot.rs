@@ -175,6 +175,12 @@ impl State {
                 grants.collect::<Vec<_>>().join(", ")
             )?;
         }
+        let root = self
+            .file_system(fs)
+            .and_then(|found| found.record(found.root));
+        for (name, size) in root.iter().flat_map(|root| &root.streams) {
+            writeln!(to, "{prefix} stream {name} of {size} bytes")?;
+        }
         let files = self
             .file_system(fs)
             .and_then(|file_system| self.tree_of(fs, file_system.root));

@@ -12,8 +12,7 @@ use os::{Instance, OsError, OsResult, Returned, Uuid, Value};
 
 use crate::description::VolumeHealth;
 use crate::disks::{Disk, Layout, Volume};
-use crate::files::handles::Object;
-use crate::state::{DeviceId, FsId, State};
+use crate::state::{DeviceId, State};
 use crate::wmi::method_call::{Arguments, Method, method, returned};
 use crate::wmi::provider_instances::{
     disk_id, disk_instance, long, partition_by_number, partition_id, partition_instance, row,
@@ -362,9 +361,8 @@ fn call_volume(
     match method {
         "Format" => {
             let kind = arguments.text("FileSystem")?.unwrap_or("NTFS").to_owned();
-            let is_on = |object: &Object| matches!(object, Object::File { fs: FsId::Volume(id), .. } if *id == volume);
-            let is_open = state.handles.values().any(|opened| is_on(&opened.object));
-            if !arguments.bool("Force")?.unwrap_or(false) && is_open {
+            let is_forced = arguments.bool("Force")?.unwrap_or(false);
+            if !is_forced && state.is_volume_in_use(volume, None) {
                 return Err(code::ACCESS_DENIED.into());
             }
             let cluster_size = arguments.u32("AllocationUnitSize")?;

@@ -274,7 +274,5 @@ pub(crate) const REMOVED: [OsError; 4] = [
 /// The codes with which a failing disk answers.
 pub(crate) const FAILING: [OsError; 3] = [OsError::CRC, OsError::GEN_FAILURE, OsError::IO_DEVICE];
 
-/// `FSCTL_LOCK_VOLUME`.
-pub(crate) const FSCTL_LOCK_VOLUME: ControlCode = ControlCode(0x0009_0018);
 /// `FSCTL_DISMOUNT_VOLUME`.
 pub(crate) const FSCTL_DISMOUNT_VOLUME: ControlCode = ControlCode(0x0009_0020);

@@ -3,9 +3,11 @@
 use os::abi::{
     AccessEntry, EntryKind, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_NORMAL,
     FILE_ATTRIBUTE_READONLY, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, FileBasicInfo,
-    FileIdInfo,
+    FileIdInfo, FileStreamInfo, FsAttributeInformation,
 };
-use os::{Access, FileInfo, Handle, NtPath, Open, Options, OsError, PathForm, U16String};
+use os::{Access, FileInfo, FsInfo, Handle, NtPath, Open, Options, OsError, PathForm, U16String};
+
+use zerocopy::FromBytes as _;
 
 use super::calls::{assert_fails, basic, id, query, set_attributes};
 use super::devices::{FAILING, READ_WRITE};
@@ -149,6 +151,56 @@ pub(crate) const FACTS: &[Fact] = &[
             .expect("the descriptor")
             .entries;
         assert_eq!(found, Some(entries));
+    }),
+    Fact::new("FILE-INFO-14", |node| {
+        let directory = node.directory();
+        directory.mkdir("plain");
+        directory.mkdir("inner");
+        node.write_file(&directory.win32("inner:secret"), b"content");
+        let streams = |name, length| {
+            let opened = directory
+                .existing(name, Access::READ_ATTRIBUTES, Options::DIRECTORY)
+                .expect("the directory opens");
+            let mut output = vec![0; length];
+            (opened.query(FileInfo::Stream, &mut output), output)
+        };
+        assert_eq!(streams("plain", 4096).0, Err(OsError::HANDLE_EOF));
+        let (queried, output) = streams("inner", 4096);
+        assert_eq!(queried, Ok(()));
+        let (head, _) = FileStreamInfo::read_from_prefix(&output).expect("a structure");
+        let name: Vec<u8> = ":secret:$DATA"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert_eq!(
+            (head.next_entry_offset, head.name_length as usize, head.size),
+            (0, name.len(), 7)
+        );
+        assert_eq!(
+            output[FileStreamInfo::NAME_OFFSET..][..name.len()],
+            name[..]
+        );
+        let whole = FileStreamInfo::NAME_OFFSET + name.len();
+        assert_eq!(streams("inner", whole - 2).0, Err(OsError::MORE_DATA));
+    }),
+    Fact::new("FILE-INFO-15", |node| {
+        let queried = |kind| {
+            let root = node
+                .volume(kind)
+                .open_root(node.os(), Access::GENERIC_READ)
+                .expect("it opens");
+            let mut answer = [0; FsAttributeInformation::NAME_OFFSET + 64];
+            root.query_fs(FsInfo::Attribute, &mut answer)
+                .expect("the attributes");
+            let (head, _) = FsAttributeInformation::read_from_prefix(&answer).expect("a structure");
+            let has_streams = head.attributes & FsAttributeInformation::NAMED_STREAMS != 0;
+            (has_streams, root.query(FileInfo::Stream, &mut [0; 4096]))
+        };
+        assert_eq!(queried(VolumeKind::Ntfs), (true, Err(OsError::HANDLE_EOF)));
+        assert_eq!(
+            queried(VolumeKind::Fat32),
+            (false, Err(OsError::INVALID_PARAMETER))
+        );
     }),
     Fact::new("FINAL-01", |node| {
         let volume = node.volume(VolumeKind::Ntfs);

@@ -1,12 +1,11 @@
 //! Volumes, their root directories, and volumes that are locked or dismounted: `FILE-OPEN-27` and
 //! `FILE-OPEN-40` to `-45`.
 
+use os::abi::ControlCode;
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 
 use super::calls::{delete, fat_root};
-use super::devices::{
-    FSCTL_DISMOUNT_VOLUME, FSCTL_LOCK_VOLUME, READ_WRITE, extents, while_read_only,
-};
+use super::devices::{FSCTL_DISMOUNT_VOLUME, READ_WRITE, extents, while_read_only};
 use crate::fact::Fact;
 use crate::node::{TestNode, TestVolume, VolumeKind};
 
@@ -32,7 +31,7 @@ pub(crate) const FACTS: &[Fact] = &[
             .open(node.os(), READ_WRITE)
             .expect("the volume opens");
         holder
-            .control(FSCTL_LOCK_VOLUME, &[], &mut [])
+            .control(ControlCode::FSCTL_LOCK_VOLUME, &[], &mut [])
             .expect("the volume is locked");
         let opened = volume
             .open(node.os(), Access::empty())
@@ -107,7 +106,7 @@ fn a_locked_volume_refuses_all_opens(node: &dyn TestNode, kind: VolumeKind) {
         .open(node.os(), READ_WRITE)
         .expect("the volume opens");
     holder
-        .control(FSCTL_LOCK_VOLUME, &[], &mut [])
+        .control(ControlCode::FSCTL_LOCK_VOLUME, &[], &mut [])
         .expect("the volume is locked");
     for opened in open_all(node, volume) {
         assert_eq!(opened.err(), Some(OsError::ACCESS_DENIED));

@@ -1,7 +1,7 @@
 //! The content and the file system of volumes: `VOL`.
 
 use os::abi::ControlCode;
-use os::{Access, Handle, OsError, OsResult};
+use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, U16String};
 
 use super::calls::assert_fails;
 use super::devices::{FAILING, READ_WRITE, file_system, full_size, length, while_read_only};
@@ -75,6 +75,26 @@ pub(crate) const FACTS: &[Fact] = &[
             .expect("a zero ends the name");
         assert!(length > 0);
         assert_eq!(sector[3..3 + length], name[..length]);
+    }),
+    Fact::new("VOL-35", |node| {
+        let volume = node.volume(VolumeKind::Ntfs);
+        node.write_file(&format!("{}file", volume.guid_path().display()), b"content");
+        let holder = volume
+            .open(node.os(), READ_WRITE)
+            .expect("the volume opens");
+        let lock = || holder.control(ControlCode::FSCTL_LOCK_VOLUME, &[], &mut []);
+        let how = Open::existing(Access::READ_DATA, Options::empty());
+        let file = NtPath::volume_root(volume.id).join(&U16String::from_str("file"));
+        let others = [
+            volume.open_root(node.os(), Access::READ_DATA),
+            node.os().open(&file, &how),
+            volume.open(node.os(), Access::GENERIC_READ),
+        ];
+        for other in others.map(|other| other.expect("it opens")) {
+            assert_eq!(lock(), Err(OsError::ACCESS_DENIED));
+            drop(other);
+        }
+        assert_eq!(lock(), Ok(0));
     }),
     Fact::new("VOL-20", |node| {
         assert_eq!(

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use os::abi::{ENTRY_INHERIT_ONLY, FILE_APPEND_DATA, FILE_WRITE_DATA};
-use os::{Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, Value};
+use os::{
+    Access, CallStatus, MethodCall, Namespace, NtPath, Open, Options, OsError, U16String, Value,
+};
 
+use super::calls::id;
 use super::devices::{file_system, full_size, spare_system_disk};
 use super::network::{select, text};
 use super::provider::{
@@ -187,6 +190,42 @@ pub(crate) const FACTS: &[Fact] = &[
             "Users may create directories"
         );
         assert_eq!(root.set_access_list(&entries), Ok(()));
+    }),
+    Fact::new("WMI-VOL-14", |node| {
+        let formatted = node.volume(VolumeKind::Ntfs);
+        let file = format!("{}file", formatted.guid_path().display());
+        node.write_file(&file, b"content");
+        let path = volume(node, formatted).path;
+        let arguments = [
+            ("FileSystem", text("NTFS")),
+            ("Full", Value::Bool(false)),
+            ("Force", Value::Bool(false)),
+        ];
+        let how = Open::existing(Access::READ_DATA, Options::empty());
+        let nt = NtPath::volume_root(formatted.id).join(&U16String::from_str("file"));
+        let opened = node.os().open(&nt, &how).expect("the file opens");
+        assert_eq!(call(node, &path, "Format", &arguments).0, 40001);
+        assert_eq!(opened.read(0, &mut [0; 16]), Ok(7), "the file is unharmed");
+        drop(opened);
+        assert_eq!(call(node, &path, "Format", &arguments).0, 0);
+        assert_eq!(
+            node.os().open(&nt, &how).err(),
+            Some(OsError::FILE_NOT_FOUND)
+        );
+    }),
+    Fact::new("WMI-VOL-15", |node| {
+        let formatted = node.volume(VolumeKind::Ntfs);
+        let serial = || {
+            let root = formatted
+                .open_root(node.os(), Access::READ_ATTRIBUTES)
+                .expect("the root opens");
+            id(&*root).volume_serial_number
+        };
+        let before = serial();
+        assert_eq!(serial(), before);
+        let path = volume(node, formatted).path;
+        assert_eq!(call(node, &path, "Format", &ntfs()).0, 0);
+        assert_ne!(serial(), before);
     }),
 ];
 

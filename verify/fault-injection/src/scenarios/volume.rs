@@ -263,10 +263,7 @@ const OPERATIONS: &[Spec] = &[
         boxed(FormatVolume::new(volume(sim, 1)))
     })
     .may_change(&["disk 1 "])
-    .ensures(|sim| {
-        sim.volume_on(1)
-            .is_some_and(|volume| volume.file_system.as_deref() == Some("NTFS"))
-    }),
+    .ensures(is_new),
     // A mount point brings a volume online.
     Spec::new("MountVolume", |sim| {
         boxed(MountVolume {
@@ -329,6 +326,77 @@ const OPERATIONS: &[Spec] = &[
     }),
 ];
 
+/// Where a local volume is mounted, below the directory of the flag `-format-again`.
+const LOCAL: &str = r"C:\mnt\disks\ssd0";
+
+/// The link that kubelet makes for a pod that uses a local volume.
+const OF_POD: &str = r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~local-volume\pv";
+
+fn formatting_again() -> Config {
+    Config::default().with(|c| c.format_again = vec![path(r"C:\mnt\disks")])
+}
+
+/// Returns a node with a local volume and links of kubelet, none of which leads to the volume.
+fn local() -> Builder {
+    ntfs()
+        .mounted(LOCAL)
+        .dir(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~local-volume")
+        .symlink(r"C:\var\lib\kubelet\plugins\link", r"C:\mnt\other")
+        .dir(r"C:\mnt\other")
+}
+
+const FORMAT_AGAIN: Spec = Spec::new("FormatVolume(again)", |sim| {
+    boxed(FormatVolume::new(volume(sim, 1)))
+})
+.with(formatting_again);
+
+const WITHOUT_FLAG: Spec = Spec::new("FormatVolume(with content)", |sim| {
+    boxed(FormatVolume::new(volume(sim, 1)))
+});
+
+/// The states in which a volume with a file system is formatted.
+const UNUSED: &[State] = &[
+    state("local", || local().build()),
+    state("local with data", || with_data(local().build(), LOCAL)),
+];
+
+/// The states in which a volume keeps its content.
+const USED: &[State] = &[
+    state("local with data, used by a pod", || {
+        with_data(local().symlink(OF_POD, LOCAL).build(), LOCAL)
+    }),
+    state("local with data, mounted elsewhere too", || {
+        with_data(local().mounted(ELSEWHERE).build(), LOCAL)
+    }),
+    state("mounted with data", || {
+        with_data(ntfs().mounted(TARGET).dir(LOCAL).build(), TARGET)
+    }),
+    state("with data, not mounted", || {
+        let sim = with_data(ntfs().mounted(TARGET).dir(LOCAL).build(), TARGET);
+        sim.external().remove(TARGET).expect("the mount point");
+        sim
+    }),
+    state("with a stream", || {
+        let sim = ntfs().mounted(TARGET).build();
+        let added = sim.external().add_stream(TARGET, "precious", 8);
+        added.expect("a mounted volume");
+        sim
+    }),
+];
+
+/// Returns whether the volume has NTFS and is empty.
+fn is_new(sim: &Sim) -> bool {
+    sim.volume_on(1).is_some_and(|volume| {
+        volume.file_system.as_deref() == Some("NTFS") && has_no_content(sim, &volume.name())
+    })
+}
+
+fn has_no_content(sim: &Sim, root: &str) -> bool {
+    let snapshot = sim.snapshot();
+    let stream = |line: &str| line.starts_with("disk 1 ") && line.contains(" stream ");
+    sim.tree(root).is_ok_and(|files| files.is_empty()) && !snapshot.as_str().lines().any(stream)
+}
+
 fn is_at_target(sim: &Sim) -> bool {
     let paths = sim
         .volume_on(1)
@@ -365,6 +433,13 @@ pub fn scenarios() -> Vec<Scenario> {
             on_disk(spec).with(with_other_format)
         }),
         combine_all(&[RESIZE], &[REORDERED], on_disk),
+        combine_all(&[FORMAT_AGAIN], UNUSED, |spec| {
+            on_disk(spec)
+                .may_change(&["disk 1 "])
+                .may_format_again()
+                .ensures(is_new)
+        }),
+        combine_all(&[FORMAT_AGAIN, WITHOUT_FLAG], USED, on_disk),
     ]
     .concat()
 }

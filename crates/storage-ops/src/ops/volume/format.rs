@@ -1,19 +1,23 @@
 //! Formatting a volume.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use os::abi::{AccessEntry, EntryKind};
 use os::{Access, Open, Options, OsError};
 
 use crate::devices::{FileSystem, volume};
-use crate::error::{ErrorKind, OperationError};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::provider::msft_storage;
-use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
+use crate::ops::volume::format_again::{self, Place};
+use crate::provider::msft_storage::{self, Formatting};
+use crate::readings::{self, node_volumes, root_directory};
+use crate::scheduling::{
+    LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
+};
 use crate::types::VolumeId;
 
 /// The rights to read, create, change and delete ("modify").
@@ -29,13 +33,25 @@ const OPEN_FOR_ACCESS_LIST: Open = Open::existing(
 );
 
 /// Formats a volume with NTFS, or as [`Config`](crate::Config) says. Succeeds without a change if
-/// the volume already has NTFS or the file system of the configuration; another file system is an
-/// error.
+/// the volume already has NTFS or the file system of the configuration, and its root directory is
+/// empty. A volume with content is an error, unless [`Config::format_again`] allows to format it
+/// again. Another file system is an error.
+///
+/// [`Config::format_again`]: crate::Config::format_again
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct FormatVolume {
     /// The volume.
     pub volume: VolumeId,
+}
+
+/// How a volume is to be formatted.
+#[derive(Clone, Copy)]
+enum Needed {
+    /// The volume has no file system.
+    First,
+    /// The volume has a file system with this serial number, which is lost with its files.
+    Again { serial: u64 },
 }
 
 impl Operation for FormatVolume {
@@ -62,7 +78,7 @@ impl Operation for FormatVolume {
     }
 
     fn run(&self, run: Run<'_>) -> RunResult<()> {
-        if self.needs_format(run)? {
+        if self.needed_format(run)?.is_some() {
             self.format(run)?;
         }
         grant_access(run, self.volume)
@@ -76,20 +92,30 @@ impl FormatVolume {
     }
 
     fn format(&self, run: Run<'_>) -> RunResult<()> {
+        // What the provider was asked for, if it was asked.
+        let begun = Cell::new(None);
         match caught(msft_storage::format(run, self.volume, || {
-            self.needs_format(run)
+            let needed = self.needed_format(run)?;
+            if let Some(Needed::Again { .. }) = needed {
+                self.refuse_open_files(run)?;
+            }
+            begun.set(needed);
+            Ok(needed.map(|needed| match needed {
+                Needed::First => Formatting::First,
+                Needed::Again { .. } => Formatting::Again,
+            }))
         }))? {
             // Formatting may still be running, so the disk stays locked for as long as formatting
             // may take.
-            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) => self
-                .wait_until_formatted(run, run.timeouts().format)?
+            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) && begun.get().is_some() => self
+                .wait_until_formatted(run, run.timeouts().format, begun.get())?
                 .ok_or(error.into()),
             Err(error) => {
                 let may_be_recorded = !run.node().config().format_writers.is_empty();
                 // An administrator may format the volume later, with another access list.
                 if may_be_recorded
                     && error.kind != ErrorKind::StillRunning
-                    && matches!(self.needs_format(run), Ok(true))
+                    && self.is_as_before(run, begun.get())
                 {
                     run.begin_mutation()?;
                     let (key, name) = msft_storage::record_of(self.volume);
@@ -98,11 +124,12 @@ impl FormatVolume {
                 Err(error.into())
             }
             Ok(()) => {
-                let formatted = self.wait_until_formatted(run, run.timeouts().arrival)?;
+                let arrival = run.timeouts().arrival;
+                let formatted = self.wait_until_formatted(run, arrival, begun.get())?;
                 Ok(formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
                     let reason = format!(
-                        "Windows reported success, but the volume has no {name} file system"
+                        "Windows reported success, but the volume has no new {name} file system"
                     );
                     OperationError::precondition(reason)
                 })?)
@@ -110,22 +137,29 @@ impl FormatVolume {
         }
     }
 
-    /// Returns whether the volume is raw, determined under the lock of its disk. Called again right
-    /// before formatting, because another program may have formatted the volume.
-    fn needs_format(&self, run: Run<'_>) -> RunResult<bool> {
+    /// Returns how the volume is to be formatted, determined under the lock of its disk; `None` if
+    /// it is as if it had just been formatted. Called again right before formatting, because
+    /// another program may have changed the volume.
+    fn needed_format(&self, run: Run<'_>) -> RunResult<Option<Needed>> {
         // Only devices decide what is formatted. The provider may add that the volume has a file
         // system.
         let disk = volume::disk_of(run.os(), self.volume)?;
         run.ensure_locked(&LockKey::Disk(disk))?;
         let detected = readings::file_system::detect(run.windows(), self.volume);
         match readings::file_system::or_reported(run, self.volume, detected)? {
-            FileSystem::Raw => {
-                node_volumes::refuse_volume(run.without_provider(), self.volume).map(|()| true)
-            }
+            FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume)
+                .map(|()| Some(Needed::First)),
             FileSystem::Named(name)
                 if ["NTFS", run.node().config().new_file_system()].contains(&&*name) =>
             {
-                Ok(false)
+                match format_again::place(run.node(), self.volume)? {
+                    Place::Below(directories) => {
+                        format_again::check(run, self.volume, &directories)?;
+                        let serial = self.serial(run)?;
+                        Ok(Some(Needed::Again { serial }))
+                    }
+                    Place::Elsewhere(why) => self.refuse_content(run, &why).map(|()| None),
+                }
             }
             FileSystem::Named(name) => failed_precondition(format!(
                 "the volume has the file system {name}, which csi-proxy does not overwrite"
@@ -133,9 +167,80 @@ impl FormatVolume {
         }
     }
 
-    /// Waits until the volume has the new file system. Returns `None` if that takes too long.
-    fn wait_until_formatted(&self, run: Run<'_>, timeout: Duration) -> RunResult<Option<()>> {
+    /// Refuses a volume whose root directory has content, or cannot be read. `why` states why the
+    /// volume may not be formatted again.
+    fn refuse_content(&self, run: Run<'_>, why: &str) -> RunResult<()> {
+        let (found, code) = match root_directory::content(run.os(), self.volume) {
+            Ok(None) => return Ok(()),
+            Ok(Some(found)) => (found, None),
+            Err(error) if error.is_not_found() => return Err(error.into()),
+            Err(error) => (
+                format!("its root directory cannot be read: {}", error.reason),
+                error.code,
+            ),
+        };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        let reason = format!(
+            "{found}; csi-proxy formats a volume again only with its flag -format-again=DIR, and \
+             only if it is mounted below DIR and nowhere else{why}"
+        );
+        failed(OperationError {
+            code,
+            ..OperationError::precondition(reason)
+        })
+    }
+
+    /// Refuses a volume with an open file. What a process writes is lost if Windows formats the
+    /// volume under it.
+    fn refuse_open_files(&self, run: Run<'_>) -> RunResult<()> {
+        run.begin_mutation()?;
+        let unused = volume::ensure_unused(run.os(), self.volume);
+        unused.map_err(|error| {
+            if error.is_not_found() {
+                return error;
+            }
+            // Without the code, with which the format would be tried again: the volume might be
+            // locked by another program for a moment.
+            OperationError::precondition(format!(
+                "the volume cannot be locked, so a process may have a file on it open: {}",
+                error.reason
+            ))
+        })?;
+        tracing::warn!(volume = %self.volume, "formatting a volume that has a file system");
+        Ok(())
+    }
+
+    /// Returns whether the volume is known to be as before the format that was begun, if any.
+    fn is_as_before(&self, run: Run<'_>, begun: Option<Needed>) -> bool {
+        match begun {
+            Some(Needed::Again { serial }) => self.serial(run) == Ok(serial),
+            _ => matches!(self.needed_format(run), Ok(Some(Needed::First))),
+        }
+    }
+
+    /// Returns the serial number of the file system of the volume.
+    fn serial(&self, run: Run<'_>) -> OperationResult<u64> {
+        root_directory::serial(run.os(), self.volume)
+    }
+
+    /// Waits until the volume has the new file system, which is not the one before the format that
+    /// was begun. Returns `None` if that takes too long.
+    fn wait_until_formatted(
+        &self,
+        run: Run<'_>,
+        timeout: Duration,
+        begun: Option<Needed>,
+    ) -> RunResult<Option<()>> {
         let mut unreadable = None;
+        let new = FileSystem::Named(run.node().config().new_file_system().to_owned());
+        let is_new = || match begun {
+            Some(Needed::Again { serial }) => self.serial(run).map(|now| now != serial),
+            _ => Ok(true),
+        };
         let formatted = run.windows().poll(timeout, || -> RunResult<_> {
             // While a volume is formatted it is locked and then dismounted.
             let found = match readings::file_system::detect(run.windows(), self.volume) {
@@ -146,12 +251,10 @@ impl FormatVolume {
                     detected,
                 ))?,
             };
-            match found {
-                Ok(found) => {
+            match found.and_then(|found| Ok(found == new && is_new()?)) {
+                Ok(is_formatted) => {
                     unreadable = None;
-                    Ok((found
-                        == FileSystem::Named(run.node().config().new_file_system().to_owned()))
-                    .then_some(()))
+                    Ok(is_formatted.then_some(()))
                 }
                 // The new file system may be on the medium before it is mounted.
                 Err(error) if error.inconclusive().is_some() || error.code.is_none() => {

@@ -33,7 +33,12 @@ impl Model {
                 volume.size_generation = size_generation;
                 Ok(Expected::nothing())
             }
-            Some(system) if system.name == "NTFS" => Ok(Expected::nothing()),
+            // The volume of Windows, whose files the model does not know.
+            Some(_) if key == 0 => Ok(Expected::fails(PRECONDITION)),
+            Some(system) if system.name == "NTFS" && system.files.is_empty() => {
+                Ok(Expected::nothing())
+            }
+            // Another file system, or content.
             Some(_) => Ok(Expected::fails(PRECONDITION)),
         }
     }

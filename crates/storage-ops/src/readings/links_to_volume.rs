@@ -1,0 +1,173 @@
+//! The links in the working directories that lead to a volume. Kubelet makes such a link for each
+//! pod that uses a local volume.
+
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
+use os::{Access, Handle, Open, Options, OsError};
+
+use crate::devices::{Link, buffer};
+use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error_class::ErrorClass;
+use crate::node::Node;
+use crate::paths::on_node;
+use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW};
+use crate::paths::remove_tree;
+use crate::readings::drives::Drives;
+use crate::types::{HostPath, VolumeId, components};
+
+/// How many levels below a working directory are examined. Below its own directory, kubelet and the
+/// drivers make links down to this level: `pods\UID\volumes\PLUGIN\NAME\mount`,
+/// `pods\UID\volume-subpaths\NAME\CONTAINER\INDEX`, `plugins\kubernetes.io\csi\DRIVER\ID\globalmount`.
+const LEVELS: usize = 6;
+
+/// The most entries that are examined. A node with 250 pods has about 10,000.
+const MOST_ENTRIES: usize = 100_000;
+
+/// The most bytes of the names of one directory that are held at once, for each level: several
+/// hundred names.
+const NAMES_SIZE: usize = 64 * 1024;
+
+/// The directory of the CSI volumes of a pod, in lower case.
+const CSI: &str = "kubernetes.io~csi";
+
+const OPEN_TO_LIST: Open = Open::existing(
+    Access::READ_DATA.union(Access::READ_ATTRIBUTES),
+    NOFOLLOW_NOWAIT.union(Options::DIRECTORY),
+);
+
+/// Finds a link in the working directories that leads to `volume`, by itself or through other
+/// links. No link is followed to a server. An object that cannot be examined is an error, because
+/// callers destroy the content of a volume to which no link leads.
+pub(crate) fn find(node: &Node, volume: VolumeId) -> OperationResult<Option<HostPath>> {
+    let mut search = Search {
+        node,
+        volume,
+        drives: Drives::default(),
+        entries: 0,
+    };
+    for directory in node.directories.all() {
+        let opened = on_node::open(node.windows.os(), directory, &OPEN_TO_LIST, &|_| Ok(true));
+        let opened = match opened {
+            // Kubelet may not have created it yet.
+            Err(error) if error.is_of(ErrorClass::DirectoryMissing) => continue,
+            opened => opened.map_err(|error| undetermined(directory, error))?,
+        };
+        if let Some(link) = search.look_in(&*opened, directory, 1)? {
+            return Ok(Some(link));
+        }
+    }
+    Ok(None)
+}
+
+struct Search<'a> {
+    node: &'a Node,
+    volume: VolumeId,
+    drives: Drives,
+    /// The number of entries that have been examined.
+    entries: usize,
+}
+
+impl Search<'_> {
+    fn is_of_volume(&self, letter: char) -> OperationResult<bool> {
+        let os = self.node.windows.os();
+        Ok(letter == self.node.config().system_drive || self.drives.is_of_volume(os, letter)?)
+    }
+
+    /// Looks for a link in an open directory, whose entries are on `level`, and below it.
+    fn look_in(
+        &mut self,
+        directory: &dyn Handle,
+        path: &HostPath,
+        level: usize,
+    ) -> OperationResult<Option<HostPath>> {
+        let listing = remove_tree::names(directory, NAMES_SIZE)
+            .map_err(|code| undetermined(path, code.into()))?;
+        self.entries += listing.names.len();
+        if !listing.is_complete || self.entries > MOST_ENTRIES {
+            let reason = "there are more entries than csi-proxy examines";
+            return Err(undetermined(path, OperationError::precondition(reason)));
+        }
+        for name in &listing.names {
+            let entry = path.join(name);
+            let fault = |code: OsError| undetermined(&entry, code.into());
+            let found = match directory.open_child(name, &OPEN_NOFOLLOW) {
+                // Another process has deleted it meanwhile.
+                Err(code) if ErrorClass::EntryDeleted.contains(code) => continue,
+                found => found.map_err(fault)?,
+            };
+            let attributes = buffer::attributes(&*found).map_err(fault)?.attributes;
+            match Link::of(&*found).map_err(fault)? {
+                Some(Link::Other) => {}
+                Some(_) if self.leads_to_volume(&entry)? => return Ok(Some(entry)),
+                None if attributes & FILE_ATTRIBUTE_DIRECTORY != 0
+                    && level < LEVELS
+                    && !is_content_of_pod(&entry) =>
+                {
+                    let below = match directory.open_child(name, &OPEN_TO_LIST) {
+                        Err(code) if ErrorClass::EntryDeleted.contains(code) => continue,
+                        below => below.map_err(fault)?,
+                    };
+                    if let Some(link) = self.look_in(&*below, &entry, level + 1)? {
+                        return Ok(Some(link));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn leads_to_volume(&self, link: &HostPath) -> OperationResult<bool> {
+        let is_of_volume = |letter| self.is_of_volume(letter);
+        on_node::volumes(self.node.windows.os(), link, &is_of_volume)
+            .map(|volumes| volumes.contains(&self.volume))
+            .map_err(|error| undetermined(link, error))
+    }
+}
+
+/// Returns whether a directory has the files of a pod, and no links of kubelet: it is a volume of a
+/// pod. A volume of CSI has its files in `mount`.
+fn is_content_of_pod(directory: &HostPath) -> bool {
+    let names: Vec<_> = components(directory.names())
+        .map(|name| name.to_string_lossy().to_lowercase())
+        .collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    match names[..] {
+        [.., "pods", _, "volumes", plugin, _] => plugin != CSI,
+        [.., "pods", _, "volumes", CSI, _, "mount"] => true,
+        _ => false,
+    }
+}
+
+fn undetermined(path: &HostPath, error: OperationError) -> OperationError {
+    let reason = format!(
+        "it cannot be determined whether a link leads to the volume, because {path} cannot be \
+         examined: {}",
+        error.reason
+    );
+    OperationError { reason, ..error }.with_kind(ErrorKind::FailedPrecondition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_content_of_pod;
+    use crate::types::HostPath;
+
+    #[test]
+    fn the_files_of_a_pod_are_in_its_volumes() {
+        for (path, is_content) in [
+            (r"C:\k\pods\u\volumes\kubernetes.io~empty-dir", false),
+            (r"C:\k\pods\u\volumes\kubernetes.io~empty-dir\v", true),
+            (r"C:\k\Pods\u\Volumes\kubernetes.io~local-volume\pv", true),
+            (r"C:\k\pods\u\volumes\kubernetes.io~csi\pv", false),
+            (r"C:\k\pods\u\volumes\Kubernetes.io~CSI\pv\mount", true),
+            (r"C:\k\pods\u\volume-subpaths\v\c", false),
+            (r"C:\k\plugins\u\volumes\p\v", false),
+        ] {
+            assert_eq!(
+                is_content_of_pod(&HostPath::parse(path).unwrap()),
+                is_content,
+                "{path}"
+            );
+        }
+    }
+}
