@@ -162,3 +162,129 @@ fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
     }
     assert_eq!(node.links_refused(), 3);
 }
+
+/// Why a call that the Go program carries out is refused.
+enum Refusal {
+    /// A deployed driver makes the call. The error names the flag that allows it.
+    Flag(&'static str),
+    /// The call would endanger the node itself.
+    Node,
+    /// The call would cross a boundary between containers or tenants.
+    Boundary,
+    /// The call would endanger data.
+    Data,
+    /// No deployed driver makes the call: the sequences in sim/csi-proxy-sim/drivers run without it.
+    NoDriver,
+}
+
+/// The refusals in the tables of differences of docs/design.md, by the first words of their rows.
+const REFUSALS: &[(&str, Refusal)] = &[
+    ("a request without `target_portal`", Refusal::Node),
+    ("FormatVolume, MountVolume, ResizeVolume", Refusal::Node),
+    ("`containment`", Refusal::Boundary),
+    ("`name-ends`", Refusal::Boundary),
+    ("`device-names`", Refusal::Boundary),
+    ("`characters`", Refusal::NoDriver),
+    ("`IsSymlink-paths`", Refusal::NoDriver),
+    ("`context`", Refusal::NoDriver),
+    ("`working-directory`", Refusal::Data),
+    ("`final-separator`", Refusal::Data),
+    ("`dots-in-names`", Refusal::Boundary),
+    ("`length`", Refusal::NoDriver),
+    (
+        "links in a path, below a working directory",
+        Refusal::Flag("-working-dir"),
+    ),
+    ("Mkdir of a link", Refusal::NoDriver),
+    ("RmdirContents of a link", Refusal::Boundary),
+    (
+        "RmdirContents of a volume that is also mounted",
+        Refusal::Data,
+    ),
+    ("disk numbers as text", Refusal::Data),
+    ("GetDiskNumberByName |", Refusal::Data),
+    (
+        "GetDiskNumberByName, while a disk cannot be read",
+        Refusal::Data,
+    ),
+    ("PartitionDisk of a disk with an MBR", Refusal::Data),
+    ("PartitionDisk of a disk with a file system", Refusal::Data),
+    (
+        "ListVolumesOnDisk, a partition without a volume",
+        Refusal::Data,
+    ),
+    (
+        "ListVolumesOnDisk, an offline disk with partitions",
+        Refusal::Data,
+    ),
+    ("IsVolumeFormatted of an unreadable volume", Refusal::Data),
+    ("FormatVolume of a volume", Refusal::Flag("-format-again")),
+    ("paths | not checked", Refusal::Flag("-working-dir")),
+    (
+        "UnmountVolume where another volume is mounted",
+        Refusal::Data,
+    ),
+    ("UnmountVolume where nothing is mounted", Refusal::Data),
+    (
+        "GetVolumeIDFromTargetPath of a link to a plain directory",
+        Refusal::Node,
+    ),
+    ("a share of the node itself without a user", Refusal::Node),
+    ("a user of blanks", Refusal::Boundary),
+    ("a semicolon in a server", Refusal::Boundary),
+    (
+        "a second user on a mapped share",
+        Refusal::Flag("-share-smb-mappings"),
+    ),
+    (
+        "another password for a mapped share",
+        Refusal::Flag("-refuse-other-smb-passwords"),
+    ),
+    ("remote paths that do not begin", Refusal::NoDriver),
+    ("ports above 65535", Refusal::Boundary),
+    ("addresses and target names", Refusal::Boundary),
+    (
+        "AddTargetPortal of a portal that does not answer",
+        Refusal::NoDriver,
+    ),
+    ("ConnectTarget of a name with a session", Refusal::Boundary),
+    ("DisconnectTarget of a name with sessions", Refusal::Data),
+    ("DisconnectTarget while a volume", Refusal::Data),
+    ("StartService of a paused service", Refusal::NoDriver),
+];
+
+#[test]
+fn each_refusal_of_a_call_that_the_go_program_carries_out_has_a_flag_or_protects_something() {
+    let page = include_str!("../../../../docs/design.md");
+    let texts = include_str!("../texts.txt");
+    let (_, differences) = page
+        .split_once("## Differences from the Go program")
+        .expect("the section exists");
+    let is_refusal = |row: &&str| {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let ours = cells[cells.len().saturating_sub(2)];
+        row.starts_with("| ")
+            && ["refuses", "an error", "fails"]
+                .iter()
+                .any(|word| ours.contains(word))
+    };
+    let rows: Vec<&str> = differences.lines().filter(is_refusal).collect();
+    for row in &rows {
+        let known = REFUSALS.iter().any(|(words, _)| row.contains(words));
+        assert!(known, "say why this is refused, or give it a flag: {row}");
+    }
+    for (words, why) in REFUSALS {
+        assert!(
+            differences
+                .lines()
+                .any(|row| row.starts_with("| ") && row.contains(words)),
+            "docs/design.md has no row {words:?}"
+        );
+        if let Refusal::Flag(flag) = why {
+            assert!(
+                texts.lines().any(|text| text.contains(flag)),
+                "no error names {flag}"
+            );
+        }
+    }
+}
