@@ -99,10 +99,8 @@ fn string(rpc: &str, field: &str, text: &str) -> Expected {
         }
         "volume_id" => match text {
             LAST_NUMBER if rpc == "ResizeVolume" => Some(Code::NotFound),
-            // The target is checked first, and nothing is mounted there.
-            UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => {
-                Some(Code::FailedPrecondition)
-            }
+            // Nothing is mounted at the target, which is an empty directory.
+            UNKNOWN_VOLUME if ["UnmountVolume", "DismountVolume"].contains(&rpc) => None,
             UNKNOWN_VOLUME => Some(Code::NotFound),
             _ => Some(Code::InvalidArgument),
         },

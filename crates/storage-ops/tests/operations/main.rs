@@ -19,6 +19,7 @@ mod hung_devices;
 mod iscsi;
 mod iscsi_in_use;
 mod iscsi_lost;
+mod leftovers;
 mod links;
 mod mounts;
 mod nested_directories;

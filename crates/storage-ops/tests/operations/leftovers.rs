@@ -1,0 +1,80 @@
+//! How the calls of an operation grow with what is left on a node: disks, and mappings from before
+//! a restart. docs/call-costs.md has the same numbers.
+
+use faults::Trace;
+use os_sim::Sim;
+use storage_ops::{ErrorKind, Node, Operation};
+
+use crate::setup::{GIB, NoProbe, PARTITION, map, node_on, ntfs, refused, set_online, traced};
+
+const USER: &str = r"domain\user";
+
+/// Returns how many primitive calls an operation makes.
+fn calls(sim: &Sim, operate: impl FnOnce(&Node)) -> u64 {
+    let (node, trace): (Node, std::sync::Arc<Trace>) = traced(sim, NoProbe);
+    operate(&node);
+    trace.take().len() as u64
+}
+
+/// Returns how many calls each of 32 further objects adds.
+fn added(calls_with: impl Fn(u32) -> u64) -> f64 {
+    let (few, many) = (calls_with(8), calls_with(40));
+    (many - few) as f64 / 32.0
+}
+
+fn with_offline_disk(further: u32) -> Sim {
+    let mut builder = ntfs().offline();
+    for _ in 0..further {
+        builder = builder.disk(GIB);
+    }
+    builder.build()
+}
+
+fn run<O: Operation>(operation: O) -> impl Fn(&Node) {
+    move |node| {
+        node.run(&operation).expect("it succeeds");
+    }
+}
+
+#[test]
+fn bringing_a_disk_online_reads_the_identifiers_of_each_disk_of_the_node() {
+    let partition = |further| calls(&with_offline_disk(further), run(PARTITION));
+    let online = |further| calls(&with_offline_disk(further), run(set_online(1, true)));
+    assert_eq!((added(partition), added(online)), (8.0, 4.0));
+}
+
+/// Returns a node with mappings from before a restart, and a share that is not mapped.
+fn with_mappings(count: u32) -> Sim {
+    let mut builder = os_sim::node().smb_server("files").user(USER, "pw");
+    for number in 0..=count {
+        builder = builder.share(&format!("pvc-{number:03}"));
+    }
+    let sim = builder.build();
+    let node = node_on(&sim);
+    for number in 1..=count {
+        let share = format!(r"\\files\pvc-{number:03}");
+        node.run(&map(&share, USER, "pw")).unwrap();
+    }
+    sim.reboot();
+    drop(Node::start(sim.process(), storage_ops::Config::default()).unwrap());
+    sim
+}
+
+#[test]
+fn a_conflict_with_mappings_from_before_a_restart_reads_one_share_or_replaces_each() {
+    let readable = |count| {
+        calls(&with_mappings(count), |node| {
+            refused(
+                node,
+                &map(r"\\files\pvc-000", USER, "pw"),
+                ErrorKind::FailedPrecondition,
+            );
+        })
+    };
+    let unreadable = |count| {
+        let sim = with_mappings(count);
+        sim.rotate_smb_password("files", USER, "new");
+        calls(&sim, run(map(r"\\files\pvc-000", USER, "new")))
+    };
+    assert_eq!((added(readable), added(unreadable)), (2.0, 7.0));
+}
