@@ -94,7 +94,8 @@ impl Volume {
     }
 
     /// Formats the volume with NTFS, or as the flags of csi-proxy say. A volume that already has
-    /// such a file system is left unchanged.
+    /// such a file system is left unchanged if it is empty. One with content is refused, or
+    /// formatted again if the flag `-format-again` allows that.
     ///
     /// The csi-proxy written in Go formats every volume, also a formatted one. If it may serve the
     /// node, call [`is_volume_formatted`](Self::is_volume_formatted) first.
@@ -103,8 +104,8 @@ impl Volume {
     ///
     /// # Errors
     ///
-    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has another file
-    /// system.
+    /// [`FailedPrecondition`](crate::ErrorKind::FailedPrecondition) if the volume has content, or
+    /// another file system.
     pub async fn format_volume(&self, volume_id: &VolumeId) -> Result<(), Error> {
         self.0
             .change(v1::FormatVolumeRequest {

@@ -1,18 +1,18 @@
-//! Formatting a volume that has a file system: refused if the volume has content, except below the
-//! directories of `-format-again`, and there only if nothing uses the volume.
+//! Formatting a volume again with its content: only below the directories of `-format-again`, and
+//! only if nothing uses the volume.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use faults::{Call, Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
-use os::{Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
 use os_sim::{Builder, Sim};
 use storage_ops::{Config, Error, ErrorKind, FormatVolume, NewFileSystem, Node};
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
+use crate::refusals::Warnings;
 use crate::setup::{
-    GIB, KUBELET, MOUNT, both, failing, failing_on, mount, node_on, ntfs, path, refused, unmount,
-    volume_on,
+    GIB, KUBELET, MOUNT, both, failing, failing_on, node_on, ntfs, path, refused, volume_on,
 };
 
 /// A directory whose volumes may be formatted again.
@@ -31,7 +31,7 @@ const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
 const WRITER: &str = "S-1-5-93-2-2";
 
-fn again() -> Config {
+pub(crate) fn again() -> Config {
     Config::default().with(|c| c.format_again = vec![path(DISKS)])
 }
 
@@ -50,19 +50,23 @@ fn used_on(node: Builder) -> Sim {
 }
 
 /// Formats the volume on disk 1 with the settings of a node.
-fn format(sim: &Sim, config: Config) -> Result<(), Error> {
+pub(crate) fn format(sim: &Sim, config: Config) -> Result<(), Error> {
     let volume = volume_on(&node_on(sim), 1);
     Node::new(sim.process(), config).run(&FormatVolume::new(volume))
 }
 
 /// Formats the volume on disk 1, with `probe` at each call.
-fn format_with(sim: &Sim, config: Config, probe: impl Probe + 'static) -> Result<(), Error> {
+pub(crate) fn format_with(
+    sim: &Sim,
+    config: Config,
+    probe: impl Probe + 'static,
+) -> Result<(), Error> {
     let volume = volume_on(&node_on(sim), 1);
     Node::new(Arc::new(Probed::new(sim.process(), probe)), config).run(&FormatVolume::new(volume))
 }
 
 /// Checks that the format is refused with these words, and changes nothing.
-fn refuses(sim: &Sim, config: Config, words: &str) -> String {
+pub(crate) fn refuses(sim: &Sim, config: Config, words: &str) -> String {
     let (volume, before) = (volume_on(&node_on(sim), 1), sim.snapshot());
     let node = Node::new(sim.process(), config);
     let error = refused(
@@ -76,7 +80,7 @@ fn refuses(sim: &Sim, config: Config, words: &str) -> String {
     error.to_string()
 }
 
-fn formats(sim: &Sim) -> u32 {
+pub(crate) fn formats(sim: &Sim) -> u32 {
     sim.volume_on(1).unwrap().formats
 }
 
@@ -107,7 +111,7 @@ fn secret(sim: &Sim) -> NtPath {
 }
 
 /// Adds the entry of [`WRITER`] to the access control list of the root directory.
-fn grant(sim: &Sim) {
+pub(crate) fn grant(sim: &Sim) {
     let how = Open::existing(Access::READ_CONTROL | Access::WRITE_DAC, Options::DIRECTORY);
     let process = sim.process();
     let root = process.open(&root(sim), &how).unwrap();
@@ -118,192 +122,6 @@ fn grant(sim: &Sim) {
 
 fn is_granted(sim: &Sim) -> bool {
     sim.snapshot().as_str().contains(WRITER)
-}
-
-#[test]
-fn contract_22_an_empty_volume_is_as_if_it_had_just_been_formatted() {
-    for fill in [
-        (|_| {}) as fn(&Sim),
-        |sim| {
-            let directory = format!(r"{MOUNT}\System Volume Information\x");
-            sim.external().mkdir_all(&directory).unwrap();
-        },
-        // A former user's entry in the access control list of the root directory.
-        grant,
-    ] {
-        let sim = ntfs().mounted(MOUNT).build();
-        fill(&sim);
-        let before = sim.snapshot();
-        for config in [Config::default(), again()] {
-            format(&sim, config).unwrap();
-            assert_eq!(sim.snapshot(), before);
-        }
-    }
-}
-
-#[test]
-fn contract_22_a_repetition_after_a_lost_answer_succeeds_and_formats_nothing() {
-    for config in [Config::default(), again()] {
-        let sim = os_sim::node().disk(GIB).partitioned().build();
-        let died = Fault::each(
-            |call| call.primitive == FORMAT,
-            When::After,
-            FaultAction::Die,
-        );
-        format_with(&sim, config.clone(), died).unwrap_err();
-        format(&sim, config).unwrap();
-        assert_eq!(formats(&sim), 1);
-    }
-}
-
-#[test]
-fn contract_22_a_volume_with_content_is_refused_and_the_error_names_the_flag() {
-    let cases: [(fn(&Sim), &str); 6] = [
-        (
-            |sim| sim.external().write(&format!(r"{MOUNT}\a"), b"").unwrap(),
-            r#"its root directory has the entry "a"; csi-proxy formats a volume again only with its flag -format-again=DIR"#,
-        ),
-        (
-            |sim| {
-                for name in ["b", "c", "System Volume Information"] {
-                    sim.external().mkdir(&format!(r"{MOUNT}\{name}")).unwrap();
-                }
-            },
-            r#"its root directory has 2 entries, such as "b""#,
-        ),
-        (
-            |sim| {
-                sim.external()
-                    .mkdir(&format!(r"{MOUNT}\$RECYCLE.BIN"))
-                    .unwrap()
-            },
-            r#"the entry "$RECYCLE.BIN""#,
-        ),
-        (
-            |sim| {
-                let file = format!(r"{MOUNT}\System Volume Information");
-                sim.external().write(&file, b"secret").unwrap();
-            },
-            r#"the entry "System Volume Information""#,
-        ),
-        (
-            |sim| {
-                let link = format!(r"{MOUNT}\System Volume Information");
-                sim.external().symlink(&link, r"C:\Windows").unwrap();
-            },
-            r#"the entry "System Volume Information""#,
-        ),
-        (
-            |sim| sim.external().add_stream(MOUNT, "hidden", 6).unwrap(),
-            r#"the alternate data stream ":hidden:$DATA""#,
-        ),
-    ];
-    for (fill, words) in cases {
-        let sim = ntfs().mounted(MOUNT).build();
-        fill(&sim);
-        refuses(&sim, Config::default(), words);
-        refuses(&sim, again(), words);
-    }
-    let sim = ntfs().mounted(MOUNT).build();
-    for number in 0..1000 {
-        sim.external()
-            .write(&format!(r"{MOUNT}\{number:03}"), b"")
-            .unwrap();
-    }
-    let error = refuses(&sim, Config::default(), "its root directory has more than ");
-    assert!(error.contains(r#" entries, such as "000""#), "{error}");
-}
-
-#[test]
-fn contract_22_a_late_second_call_after_a_pod_has_written_is_refused() {
-    for config in [Config::default(), again()] {
-        let sim = os_sim::node().disk(GIB).partitioned().dir(MOUNT).build();
-        format(&sim, config.clone()).unwrap();
-        let node = node_on(&sim);
-        let volume = volume_on(&node, 1);
-        node.run(&mount(volume, MOUNT)).unwrap();
-        sim.external()
-            .write(&format!(r"{MOUNT}\data"), b"precious")
-            .unwrap();
-        // While the volume is mounted, and between two mounts.
-        for unmounts in [false, true] {
-            if unmounts {
-                node.run(&unmount(volume, MOUNT)).unwrap();
-            }
-            let node = Node::new(sim.process(), config.clone());
-            refused(
-                &node,
-                &FormatVolume::new(volume),
-                ErrorKind::FailedPrecondition,
-            );
-        }
-        node.run(&mount(volume, MOUNT)).unwrap();
-        assert_eq!(
-            sim.external().read(&format!(r"{MOUNT}\data")).unwrap(),
-            b"precious"
-        );
-    }
-}
-
-#[test]
-fn contract_22_a_root_directory_that_cannot_be_read_is_refused_and_the_error_names_the_flag() {
-    let root = |object: &str| object.contains("Volume{") && object.ends_with('\\');
-    for fault in [
-        failing_on("open", root, OsError::ACCESS_DENIED),
-        failing_on("open", root, OsError::OPLOCK_BREAK_IN_PROGRESS),
-        failing("list", OsError::IO_DEVICE),
-        failing("list", OsError(4711)),
-        failing("query Stream", OsError::ACCESS_DENIED),
-        // The file system has streams, so the answer says nothing.
-        failing("query Stream", OsError::INVALID_PARAMETER),
-        failing("query Stream", OsError::NOT_SUPPORTED),
-        failing("query Stream", OsError::MORE_DATA),
-        failing("query Stream", OsError::BAD_LENGTH),
-    ] {
-        let sim = ntfs().build();
-        let node = node_on(&sim);
-        let (volume, before) = (volume_on(&node, 1), sim.snapshot());
-        let node = Node::new(
-            Arc::new(Probed::new(sim.process(), fault)),
-            Config::default(),
-        );
-        let error = refused(
-            &node,
-            &FormatVolume::new(volume),
-            ErrorKind::FailedPrecondition,
-        );
-        let text = error.to_string();
-        assert!(
-            text.contains("its root directory cannot be read")
-                && text.contains("-format-again=DIR"),
-            "{text}"
-        );
-        assert!(error.code().is_some());
-        assert_eq!(sim.snapshot(), before);
-    }
-}
-
-/// A file system without alternate data streams.
-struct WithoutStreams;
-
-impl Layer for WithoutStreams {
-    fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        let length = handle.query_fs(class, output)?;
-        if class == FsInfo::Attribute {
-            output[2] &= !4;
-        }
-        Ok(length)
-    }
-}
-
-#[test]
-fn the_streams_of_a_file_system_that_has_none_need_not_be_read() {
-    let sim = ntfs().build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let layered = Arc::new(Layered::around(sim.process(), WithoutStreams));
-    let unknown = failing("query Stream", OsError::NOT_SUPPORTED);
-    let node = Node::new(Arc::new(Probed::new(layered, unknown)), Config::default());
-    node.run(&FormatVolume::new(volume)).unwrap();
 }
 
 #[test]
@@ -332,6 +150,15 @@ fn a_local_volume_is_formatted_again_whatever_its_root_directory_holds() {
 }
 
 #[test]
+fn the_loss_of_the_content_is_logged() {
+    let warnings = Arc::new(Warnings::default());
+    tracing::subscriber::with_default(Arc::clone(&warnings), || is_wiped(&used(), again()));
+    let line = "formatting a volume that has a file system";
+    assert_eq!(warnings.with(line), 1);
+    texts::seen!(line);
+}
+
+#[test]
 fn a_local_volume_is_formatted_again_by_each_call_with_the_settings_for_new_volumes() {
     let sim = used();
     let config = again().with(|c| {
@@ -354,12 +181,9 @@ fn a_local_volume_is_formatted_again_by_each_call_with_the_settings_for_new_volu
 
 #[test]
 fn a_volume_that_is_not_mounted_below_the_directories_alone_is_treated_as_without_the_flag() {
-    let not_below = |at: &str| format!(r"and nowhere else: it is mounted at {at}\");
+    let not_below = |at: &str| format!(r"is below DIR: {at}\ is not");
     let cases: [(fn() -> Sim, String); 5] = [
-        (
-            || ntfs().build(),
-            "and nowhere else: it has no mount point".into(),
-        ),
+        (|| ntfs().build(), "is below DIR: it has none".into()),
         (|| ntfs().mounted(r"C:\mnt\disks").build(), not_below(DISKS)),
         (
             || ntfs().mounted(r"C:\mnt\disks-other\a").build(),
@@ -434,7 +258,7 @@ fn a_mount_point_that_exists_no_longer_does_not_count() {
             ErrorKind::FailedPrecondition,
         );
         assert!(
-            error.to_string().contains("it has no mount point"),
+            error.to_string().contains("is below DIR: it has none"),
             "{error}"
         );
         assert_eq!(sim.snapshot(), before);
@@ -445,7 +269,7 @@ fn a_mount_point_that_exists_no_longer_does_not_count() {
 fn a_local_volume_may_have_two_mount_points_below_the_directories() {
     let second = r"C:\other\disks\second";
     let sim = used_on(ntfs().mounted(second));
-    refuses(&sim, again(), &format!(r"it is mounted at {second}\"));
+    refuses(&sim, again(), &format!(r"is below DIR: {second}\ is not"));
     is_wiped(
         &sim,
         again().with(|c| c.format_again.push(path(r"C:\other"))),
@@ -676,6 +500,7 @@ fn a_volume_is_not_formatted_again_if_the_links_of_kubelet_cannot_be_read() {
         ("list", pods, OsError::FILE_CORRUPT),
         ("final_path", r"C:\", OsError(4711)),
         ("volume_paths", "", OsError::GEN_FAILURE),
+        ("open", LOCAL, OsError::ACCESS_DENIED),
     ] {
         let sim = used();
         sim.external()
@@ -726,7 +551,7 @@ fn the_directory_of_the_flag_may_be_a_link_and_has_nothing_to_do_with_kubelet() 
             LOCAL,
             r"the directory C:\remote of csi-proxy's flag -format-again cannot be opened",
         ),
-        (MOUNT, "and nowhere else: it is mounted at"),
+        (MOUNT, "is below DIR: C:"),
     ] {
         let node = ntfs().smb_server("files").share("one");
         let sim = node.symlink(r"C:\remote", r"\\files\one").disk(GIB).build();
@@ -923,19 +748,4 @@ fn a_volume_that_is_used_only_when_the_provider_is_ready_is_not_formatted_again(
 /// Makes the provider refuse the first format for a reason that passes.
 fn not_ready() -> Fault {
     Fault::at(0, When::Before, FaultAction::Return(4099)).among(|call| call.primitive == FORMAT)
-}
-
-#[test]
-fn without_the_flag_no_mount_point_and_no_link_is_looked_at() {
-    let sim = ntfs().build();
-    let trace = Arc::new(Trace::recording());
-    format_with(&sim, Config::default(), Arc::clone(&trace)).unwrap();
-    let counts = trace.counts();
-    assert_eq!(
-        (
-            counts.of("volume_paths"),
-            counts.of("control FSCTL_LOCK_VOLUME")
-        ),
-        (0, 0)
-    );
 }

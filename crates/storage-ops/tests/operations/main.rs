@@ -13,6 +13,7 @@ mod fallbacks;
 mod file_systems;
 mod filesystem;
 mod format_again;
+mod format_content;
 mod format_settings;
 mod growth;
 mod hung_devices;

@@ -186,7 +186,7 @@ impl FormatVolume {
         };
         let reason = format!(
             "{found}; csi-proxy formats a volume again only with its flag -format-again=DIR, and \
-             only if it is mounted below DIR and nowhere else{why}"
+             only if each mount point of the volume is below DIR{why}"
         );
         failed(OperationError {
             code,

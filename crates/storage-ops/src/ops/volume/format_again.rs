@@ -59,13 +59,13 @@ pub(super) fn place(node: &Node, volume: VolumeId) -> OperationResult<Place> {
             (path, _, Some(error)) if !path.as_ref().is_some_and(is_for_drivers) => {
                 return Err(error.clone());
             }
-            _ => return Ok(Place::Elsewhere(format!("it is mounted at {text}"))),
+            _ => return Ok(Place::Elsewhere(format!("{text} is not"))),
         }
     }
     Ok(if is_mounted {
         Place::Below(above)
     } else {
-        Place::Elsewhere("it has no mount point".to_owned())
+        Place::Elsewhere("it has none".to_owned())
     })
 }
 
@@ -96,7 +96,7 @@ fn is_mount_point_of(os: &dyn Os, path: &HostPath, volume: VolumeId) -> Operatio
     match link {
         Err(code) if ErrorClass::DirectoryMissing.contains(code) => Ok(false),
         Err(code) => {
-            let reason = format!("the mount point {path} of the volume cannot be read");
+            let reason = format!("the mount point {path} cannot be examined");
             Err(OperationError::of(code, reason).with_kind(ErrorKind::FailedPrecondition))
         }
         Ok(link) => Ok(link.and_then(|link| link.volume()) == Some(volume)),
