@@ -15,8 +15,9 @@ use os::{
 };
 use os_sim::DiskDescription;
 use storage_ops::{
-    ErrorKind, ListDiskIds, ListDiskLocations, Node, Operation, Rescan, ServiceName, StartService,
-    StopService,
+    AddTargetPortal, DiscoverTargetPortal, ErrorKind, ListDiskIds, ListDiskLocations,
+    ListTargetPortals, Node, Operation, RemoveTargetPortal, Rescan, ServiceName, StartService,
+    StopService, TargetPortal,
 };
 
 use crate::refusals::Log;
@@ -34,6 +35,7 @@ const TESTS: [(&str, &[&str]); 39] = [
         &[
             "iscsi::contract_30_port_0_is_3260_and_adding_twice_succeeds",
             "iscsi::a_portal_that_does_not_answer_is_not_left_behind",
+            "promises::a_portal_is_the_same_in_each_spelling_of_its_address",
         ],
     ),
     (
@@ -221,6 +223,7 @@ const TESTS: [(&str, &[&str]); 39] = [
         &[
             "iscsi::contract_30_port_0_is_3260_and_adding_twice_succeeds",
             "iscsi::the_disks_of_a_session_are_listed_after_its_portal_was_removed",
+            "promises::a_portal_is_the_same_in_each_spelling_of_its_address",
         ],
     ),
     (
@@ -557,4 +560,40 @@ fn a_service_that_stops_while_it_starts_does_not_count_as_started() {
             .ends_with("the service stopped while it was starting"),
         "{error}"
     );
+}
+
+#[test]
+fn a_portal_is_the_same_in_each_spelling_of_its_address() {
+    const ADDRESS: &str = "2001:db8::5";
+    let sim = os_sim::node()
+        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
+        .running()
+        .iscsi_portal(ADDRESS, 3260)
+        .target("iqn.2024-01.test:t")
+        .lun(GIB)
+        .build();
+    let node = node_on(&sim);
+    let known = || node.run(&ListTargetPortals).unwrap().len();
+    let portal = |address| TargetPortal::parse(address, 3260).unwrap();
+    let add = |address| {
+        let portal = portal(address);
+        node.run(&AddTargetPortal { portal }).unwrap();
+    };
+    let remove = |address| {
+        let portal = portal(address);
+        node.run(&RemoveTargetPortal { portal }).unwrap();
+    };
+    for address in [ADDRESS, "2001:DB8:0::5", "[2001:db8::5]"] {
+        add(ADDRESS);
+        remove(address);
+        assert_eq!(known(), 0, "{address}");
+        add(ADDRESS);
+        add(address);
+        remove("2001:db8::6");
+        remove("2001:db8::5%2");
+        assert_eq!(known(), 1, "{address}");
+        let portal = portal(address);
+        let targets = node.run(&DiscoverTargetPortal { portal }).unwrap();
+        assert_eq!(targets.len(), 1, "{address}");
+    }
 }
