@@ -148,7 +148,21 @@ impl NewSmbGlobalMapping {
         if state == MappingState::OtherPassword {
             run.node().smb_mappings.count_password_difference();
         }
-        match state.step(run.node().config()) {
+        let step = state.step(run.node().config());
+        let lacks_privacy = mapping
+            .as_ref()
+            .is_some_and(|mapping| mapping.bool("RequirePrivacy") == Some(false));
+        if matches!(step, Step::Use | Step::UseWithWarning)
+            && lacks_privacy
+            && run.node().config().require_privacy
+        {
+            tracing::warn!(
+                share,
+                "the existing mapping of the share is used, although it does not require \
+                 encryption; csi-proxy's flag -require-privacy decides on new mappings"
+            );
+        }
+        match step {
             Step::Make => self.make(run).map(|()| true),
             Step::Use => Ok(false),
             Step::UseWithWarning => {

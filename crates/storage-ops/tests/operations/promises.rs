@@ -15,14 +15,14 @@ use os::{
 };
 use os_sim::DiskDescription;
 use storage_ops::{
-    AddTargetPortal, DiscoverTargetPortal, ErrorKind, ListDiskIds, ListDiskLocations,
+    AddTargetPortal, Config, DiscoverTargetPortal, ErrorKind, ListDiskIds, ListDiskLocations,
     ListTargetPortals, Node, Operation, RemoveTargetPortal, Rescan, ServiceName, StartService,
     StopService, TargetPortal,
 };
 
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, ONE, failing, layered, link, map_at, mapped, node_on, ntfs, path, probed, refused,
+    GIB, ONE, failing, layered, link, map, map_at, mapped, node_on, ntfs, path, probed, refused,
     set_online,
 };
 use crate::{links, smb_states};
@@ -195,6 +195,7 @@ const TESTS: [(&str, &[&str]); 39] = [
             "smb_states::another_user_of_a_readable_mapping_is_refused_until_windows_restarts",
             "smb_states::another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_flag",
             "promises::a_link_for_a_file_at_the_local_path_is_refused_before_the_share_is_mapped",
+            "promises::the_log_says_that_an_existing_mapping_does_not_require_encryption",
         ],
     ),
     (
@@ -595,5 +596,22 @@ fn a_portal_is_the_same_in_each_spelling_of_its_address() {
         let portal = portal(address);
         let targets = node.run(&DiscoverTargetPortal { portal }).unwrap();
         assert_eq!(targets.len(), 1, "{address}");
+    }
+}
+
+#[test]
+fn the_log_says_that_an_existing_mapping_does_not_require_encryption() {
+    let words = "the existing mapping of the share is used, although it does not require \
+                 encryption; csi-proxy's flag -require-privacy decides on new mappings";
+    let request = map(r"\\files\one", r"domain\user", "pw");
+    for made_with in [false, true] {
+        let sim = smb_states::sim();
+        let lines = |required| {
+            let config = Config::default().with(|c| c.require_privacy = required);
+            lines_of(&Node::new(sim.process(), config), &request, words)
+        };
+        assert_eq!(lines(made_with), 0);
+        assert_eq!(lines(false), 0);
+        assert_eq!(lines(true), usize::from(!made_with));
     }
 }
