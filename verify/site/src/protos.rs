@@ -75,8 +75,8 @@ fn write_promises(
     page: &mut String,
     protos: &[(&GroupVersion, Proto)],
 ) -> Result<(), Box<dyn Error>> {
-    *page += "\n## What OK promises\n\nWhat is true when a call returns OK. If a call cannot reach \
-              this, it fails, and it can be repeated.\n\n| RPC | when the call returns OK |\n|---|---|\n";
+    *page += "\n## What OK promises\n\nWhat is true when a call returns OK. A call that cannot \
+              reach this fails.\n\n| RPC | when the call returns OK |\n|---|---|\n";
     let mut written = Vec::new();
     for (row, proto) in protos {
         for (index, method) in (0..).zip(&proto.file.service[0].method) {
