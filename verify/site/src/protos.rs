@@ -13,6 +13,9 @@ use prost_types::{
     FileDescriptorSet, MethodDescriptorProto,
 };
 
+/// How the paragraph of an RPC's comment begins that says what the OK of a call promises.
+const OK: &str = "OK: ";
+
 /// A compiled proto and its comments, by the path of what they are on.
 struct Proto {
     file: FileDescriptorProto,
@@ -38,9 +41,13 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
     }
     page += "\nThe version in the first row is preferred. Clients should use it unless they must \
              also run with older nodes.\n";
+    let mut protos = Vec::new();
+    for row in versions {
+        protos.push((row, Proto::of(row)?));
+    }
+    write_promises(&mut page, &protos)?;
     let mut known: HashMap<String, &str> = HashMap::new();
-    for row in &versions {
-        let proto = Proto::of(row)?;
+    for (row, proto) in &protos {
         writeln!(page, "\n## {}\n", row.version)?;
         page += &proto.comment(&[6, 0]);
         for (index, method) in (0..).zip(&proto.file.service[0].method) {
@@ -61,6 +68,33 @@ pub(crate) fn page(group: Group) -> Result<String, Box<dyn Error>> {
         }
     }
     Ok(page)
+}
+
+/// Writes what the OK of each RPC promises, from the newest version of each.
+fn write_promises(
+    page: &mut String,
+    protos: &[(&GroupVersion, Proto)],
+) -> Result<(), Box<dyn Error>> {
+    *page += "\n## What OK promises\n\nWhat is true when a call returns OK. A call that cannot \
+              reach this fails.\n\n| RPC | when the call returns OK |\n|---|---|\n";
+    let mut written = Vec::new();
+    for (row, proto) in protos {
+        for (index, method) in (0..).zip(&proto.file.service[0].method) {
+            let name = method.name();
+            let rpc = row.rpcs.iter().find(|rpc| rpc.name == name);
+            let newest = rpc.ok_or("an RPC without an entry")?.newest_name;
+            if written.contains(&newest) {
+                continue;
+            }
+            written.push(newest);
+            let promise = proto
+                .promise(index)
+                .ok_or_else(|| format!("{name}: no paragraph begins with {OK:?}"))?;
+            let anchor = format!("{}-{}", name.to_lowercase(), row.version);
+            writeln!(page, "| [{name}](#{anchor}) | {promise} |")?;
+        }
+    }
+    Ok(())
 }
 
 impl Proto {
@@ -96,6 +130,18 @@ impl Proto {
             .collect::<Vec<_>>()
             .join(" ")
             .replace('|', "\\|")
+    }
+
+    /// Returns what an RPC promises by its OK, in one line that begins with a capital letter.
+    fn promise(&self, index: i32) -> Option<String> {
+        let comment = self.comment(&[6, 0, 2, index]);
+        let text = comment
+            .split("\n\n")
+            .find_map(|paragraph| paragraph.strip_prefix(OK))?;
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut letters = line.replace('|', "\\|").chars().collect::<Vec<_>>();
+        letters.first_mut()?.make_ascii_uppercase();
+        Some(letters.into_iter().collect())
     }
 
     fn rpc(&self, index: i32, method: &MethodDescriptorProto) -> String {

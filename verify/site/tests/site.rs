@@ -167,6 +167,32 @@ fn every_rpc_of_every_version_is_described() {
 }
 
 #[test]
+fn a_reference_says_what_the_ok_of_each_rpc_promises() {
+    let pages = pages();
+    let mut promises = 0;
+    for group in api::Group::ALL {
+        let page = &pages[&format!("api-{}.md", group.name())];
+        let table = page
+            .split("\n## What OK promises\n")
+            .nth(1)
+            .and_then(|rest| rest.split("\n## ").next())
+            .expect("a table");
+        let rpcs = api::GroupVersion::of(group).flat_map(|row| row.rpcs);
+        let names: BTreeSet<&str> = rpcs.map(|rpc| rpc.newest_name).collect();
+        for name in &names {
+            let row = table
+                .lines()
+                .find(|line| line.starts_with(&format!("| [{name}](#")))
+                .unwrap_or_else(|| panic!("no promise of {name}"));
+            let promise = row.split(" | ").nth(1).expect("a cell");
+            assert!(promise.len() > 20 && promise.ends_with(". |"), "{row}");
+        }
+        promises += names.len();
+    }
+    assert_eq!(promises, 39);
+}
+
+#[test]
 fn a_reference_has_the_fields_of_messages_in_messages_and_the_values_of_enumerations() {
     let pages = pages();
     for (page, line) in [

@@ -1,7 +1,7 @@
 //! Operations on directories and links.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Access, Open, Options, OsError, U16Str, U16String};
+use os::{Access, Open, Options, OsError, OsResult, U16Str, U16String};
 
 use crate::devices::{Link, buffer};
 use crate::error::{ErrorKind, OperationError};
@@ -9,7 +9,7 @@ use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::paths::links::create_link;
+use crate::paths::links::{LinkKind, check_kind, create_link, existing_link};
 use crate::paths::opening::{
     NOFOLLOW_NOWAIT, OPEN_NO_DELETE_SHARE, OPEN_NOFOLLOW, ensure_directory,
 };
@@ -341,14 +341,31 @@ impl Operation for CreateSymlink {
             .node()
             .directories
             .entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+        let substitute = self.source.to_nt();
+        if let Some(kind) = existing_link(&entry, substitute.as_u16str())? {
+            // A source that is missing or cannot be opened may be of either kind.
+            return match self.source_kind(run)? {
+                Ok(source) => Ok(check_kind(kind, source)?),
+                Err(_) => Ok(()),
+            };
+        }
         let print = U16String::from_str(&self.source.to_string());
         create_link(
             run.windows(),
             &entry,
-            self.source.to_nt().as_u16str(),
+            substitute.as_u16str(),
             &print,
             || {
-                let kind = self.link_kind(run)?;
+                let kind = match self.source_kind(run)? {
+                    Ok(kind) => kind,
+                    Err(code) if ErrorClass::TargetMissing.contains(code) => LinkKind::Directory,
+                    Err(code) => {
+                        return failed(OperationError::of(
+                            code,
+                            "the source of the link cannot be opened",
+                        ));
+                    }
+                };
                 run.begin_mutation()?;
                 Ok(kind)
             },
@@ -357,23 +374,13 @@ impl Operation for CreateSymlink {
 }
 
 impl CreateSymlink {
-    /// Returns the kind of the link, which is that of its source: Windows does not open a target of
-    /// the other kind.
-    fn link_kind(&self, run: Run<'_>) -> RunResult<Options> {
-        match open_itself(run, &self.source)? {
-            Ok(source)
-                if buffer::attributes(&*source)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 =>
-            {
-                Ok(Options::NON_DIRECTORY)
-            }
+    fn source_kind(&self, run: Run<'_>) -> RunResult<OsResult<LinkKind>> {
+        Ok(match open_itself(run, &self.source)? {
+            Ok(source) => LinkKind::of(&*source),
             // The volume of the source has not been formatted yet.
-            Ok(_) | Err(OsError::UNRECOGNIZED_VOLUME) => Ok(Options::DIRECTORY),
-            Err(code) if ErrorClass::TargetMissing.contains(code) => Ok(Options::DIRECTORY),
-            Err(code) => failed(OperationError::of(
-                code,
-                "the source of the link cannot be opened",
-            )),
-        }
+            Err(OsError::UNRECOGNIZED_VOLUME) => Ok(LinkKind::Directory),
+            Err(code) => Err(code),
+        })
     }
 }
 

@@ -18,7 +18,8 @@ use crate::node::run::Run;
 use crate::ops::iscsi::end_session::end;
 use crate::provider::msft_iscsi::{
     allow, associated, connections_to, created_session, discovered_target, disks_of, find_portal,
-    find_target, if_known, invoke, is_connected, session_path, target_path, targets_of,
+    find_target, if_known, invoke, invoke_of_portal, is_connected, session_path, target_path,
+    targets_of,
 };
 use crate::provider::wmi::query;
 use crate::readings::iscsi_session::{Session, sessions};
@@ -92,7 +93,7 @@ impl Operation for AddTargetPortal {
         if added.as_ref().is_err_and(is_refused) {
             // Windows also lists a portal that did not answer.
             if let Ok(Some(portal)) = find_portal(run, &self.portal) {
-                let _ = invoke(run, &portal.path, "Remove", &self.portal.arguments());
+                let _ = invoke_of_portal(run, &portal, "Remove", &self.portal);
             }
         }
         added?;
@@ -133,7 +134,7 @@ impl Operation for DiscoverTargetPortal {
         let portal = find_portal(run, &self.portal)?.ok_or_else(|| {
             OperationError::not_found("the portal is not known; add it with AddTargetPortal")
         })?;
-        invoke(run, &portal.path, "Update", &self.portal.arguments())?;
+        invoke_of_portal(run, &portal, "Update", &self.portal)?;
         let targets = targets_of(run, &portal.path)?;
         Ok(targets
             .iter()
@@ -177,7 +178,7 @@ impl Operation for RemoveTargetPortal {
         let Some(portal) = find_portal(run, &self.portal)? else {
             return Ok(());
         };
-        let removed = invoke(run, &portal.path, "Remove", &self.portal.arguments());
+        let removed = invoke_of_portal(run, &portal, "Remove", &self.portal);
         allow(OsError::ISDSC_PORTAL_NOT_FOUND, removed, || {
             Ok(find_portal(run, &self.portal)?.is_none())
         })?;

@@ -18,14 +18,14 @@ mod remedy;
 
 use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
-use os::{Instance, MethodCall, Namespace, Options, OsError, Secret, Value};
+use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::node::smb_mapping_record::Origin;
-use crate::paths::links::{create_link, link_exists};
+use crate::paths::links::{LinkKind, check_kind, create_link, existing_link};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
@@ -108,8 +108,10 @@ impl Operation for NewSmbGlobalMapping {
             )?),
             None => None,
         };
-        if let Some(entry) = &entry {
-            link_exists(entry, substitute.as_u16str())?;
+        if let Some(entry) = &entry
+            && let Some(kind) = existing_link(entry, substitute.as_u16str())?
+        {
+            check_kind(kind, LinkKind::Directory)?;
         }
         let is_new = self.connect(run)?;
         let Some(entry) = entry else { return Ok(()) };
@@ -120,7 +122,7 @@ impl Operation for NewSmbGlobalMapping {
             &print,
             || {
                 run.begin_mutation()?;
-                Ok(Options::DIRECTORY)
+                Ok(LinkKind::Directory)
             },
         );
         if linked.is_err() && is_new {
@@ -146,7 +148,21 @@ impl NewSmbGlobalMapping {
         if state == MappingState::OtherPassword {
             run.node().smb_mappings.count_password_difference();
         }
-        match state.step(run.node().config()) {
+        let step = state.step(run.node().config());
+        let lacks_privacy = mapping
+            .as_ref()
+            .is_some_and(|mapping| mapping.bool("RequirePrivacy") == Some(false));
+        if matches!(step, Step::Use | Step::UseWithWarning)
+            && lacks_privacy
+            && run.node().config().require_privacy
+        {
+            tracing::warn!(
+                share,
+                "the existing mapping of the share is used, although it does not require \
+                 encryption; csi-proxy's flag -require-privacy decides on new mappings"
+            );
+        }
+        match step {
             Step::Make => self.make(run).map(|()| true),
             Step::Use => Ok(false),
             Step::UseWithWarning => {

@@ -1,8 +1,9 @@
 //! The creation of symbolic links.
 
+use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Handle, Open, Options, OsError, OsResult, U16Str};
 
-use crate::devices::{Link, reparse_point};
+use crate::devices::{Link, buffer, reparse_point};
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::paths::remove_tree;
@@ -11,29 +12,58 @@ use crate::scheduling::RunResult;
 use crate::types::upper_case;
 use crate::windows::{Fallback, Windows};
 
+/// What kind of link can be opened. Windows does not open a target of the other kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkKind {
+    File,
+    Directory,
+}
+
+impl LinkKind {
+    /// Returns the kind of the file or directory behind `handle`, which may be a link.
+    pub(crate) fn of(handle: &dyn Handle) -> OsResult<Self> {
+        let attributes = buffer::attributes(handle)?.attributes;
+        Ok(if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
+            Self::File
+        } else {
+            Self::Directory
+        })
+    }
+
+    fn options(self) -> Options {
+        match self {
+            Self::File => Options::NON_DIRECTORY,
+            Self::Directory => Options::DIRECTORY,
+        }
+    }
+}
+
 /// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds
 /// without a change if an identical link exists; any other object of that name is an error.
 ///
-/// `begin` returns [`Options::DIRECTORY`] or [`Options::NON_DIRECTORY`], after the operation has
-/// begun to make changes. It is called only if the link does not exist yet.
+/// `begin` returns the kind of the link, after the operation has begun to make changes. It is called
+/// only if the link does not exist yet.
 pub(crate) fn create_link(
     windows: &Windows,
     entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
-    begin: impl FnOnce() -> RunResult<Options>,
+    begin: impl FnOnce() -> RunResult<LinkKind>,
 ) -> RunResult<()> {
-    if link_exists(entry, substitute)? {
+    if existing_link(entry, substitute)?.is_some() {
         return Ok(());
     }
     let link_kind = begin()?;
     let create = |options| match create_empty(entry, options) {
-        Err(OsError::ALREADY_EXISTS) => check_same_link(&*entry.open()?, substitute).map(|()| None),
+        Err(OsError::ALREADY_EXISTS) => check_same_link(&*entry.open()?, substitute)
+            .and_then(|existing| check_kind(existing, link_kind))
+            .map(|()| None),
         created => Ok(Some(created?)),
     };
+    let link_options = link_kind.options();
     // The object is deleted on close until it is a link, so that a process that is killed in
     // between leaves no empty file or directory.
-    let Some(link) = create(link_kind | Options::DELETE_ON_CLOSE)? else {
+    let Some(link) = create(link_options | Options::DELETE_ON_CLOSE)? else {
         return Ok(());
     };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
@@ -44,7 +74,7 @@ pub(crate) fn create_link(
     // No known program makes a link in this way. Go's standard library makes all of its links in
     // the following one.
     drop(link);
-    let Some(link) = create(link_kind)? else {
+    let Some(link) = create(link_options)? else {
         return Ok(());
     };
     Ok(set_target(&*link).map_err(|code| {
@@ -90,16 +120,20 @@ fn explained(code: OsError) -> OperationError {
     }
 }
 
-/// Returns whether `entry` is a link to `substitute`. Any other object of that name is an error.
-pub(crate) fn link_exists(entry: &EntryRef, substitute: &U16Str) -> OperationResult<bool> {
+/// Returns the kind of the link to `substitute` that `entry` is, or `None` if nothing has that name.
+/// Any other object of that name is an error.
+pub(crate) fn existing_link(
+    entry: &EntryRef,
+    substitute: &U16Str,
+) -> OperationResult<Option<LinkKind>> {
     match entry.open() {
-        Err(OsError::FILE_NOT_FOUND) => Ok(false),
+        Err(OsError::FILE_NOT_FOUND) => Ok(None),
         Err(code) => Err(code.into()),
-        Ok(existing) => check_same_link(&*existing, substitute).map(|()| true),
+        Ok(existing) => check_same_link(&*existing, substitute).map(Some),
     }
 }
 
-fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<()> {
+fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<LinkKind> {
     let text = |name: &U16Str| {
         upper_case(name)
             .to_string_lossy()
@@ -107,7 +141,9 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
             .to_owned()
     };
     match Link::of(existing)? {
-        Some(Link::Symlink(target)) if text(&target) == text(substitute) => Ok(()),
+        Some(Link::Symlink(target)) if text(&target) == text(substitute) => {
+            Ok(LinkKind::of(existing)?)
+        }
         Some(Link::Symlink(target)) => {
             let target = reparse_point::win32_name(&target);
             let reason = format!("a link to {target} already exists at that path");
@@ -118,4 +154,20 @@ fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResul
             "a file or directory already exists at that path",
         )),
     }
+}
+
+/// Refuses an existing link that Windows does not open, because its kind is not that of its target.
+pub(crate) fn check_kind(link: LinkKind, target: LinkKind) -> OperationResult<()> {
+    let reason = match link {
+        _ if link == target => return Ok(()),
+        LinkKind::File => {
+            "the link at that path is a link for a file, and its target is a directory; remove the \
+             link"
+        }
+        LinkKind::Directory => {
+            "the link at that path is a link for a directory, and its target is a file; remove the \
+             link"
+        }
+    };
+    Err(OperationError::new(ErrorKind::AlreadyExists, reason))
 }

@@ -36,12 +36,14 @@ impl TargetPortal {
         ip_address(&self.address).is_some()
     }
 
-    fn condition(&self) -> String {
-        format!(
-            "TargetPortalAddress = {} AND TargetPortalPortNumber = {}",
-            quote(&self.address),
-            self.port
-        )
+    /// Returns whether an address is that of this portal, perhaps in another spelling. The zone of
+    /// an address is compared as text.
+    fn has_address(&self, address: &str) -> bool {
+        let has_zone = self.address.contains('%') || address.contains('%');
+        self.address.eq_ignore_ascii_case(address)
+            || (!has_zone
+                && self.has_ip_address()
+                && ip_address(&self.address) == ip_address(address))
     }
 
     /// Returns whether a connection leads to this portal. A connection has an address, so a portal
@@ -116,15 +118,37 @@ pub(crate) fn allow(
     }
 }
 
+/// Finds a portal that was added, also if it was added with another spelling of its address.
 pub(crate) fn find_portal(
     run: Run<'_>,
     portal: &TargetPortal,
 ) -> OperationResult<Option<Instance>> {
     let wql = format!(
-        "SELECT * FROM MSFT_iSCSITargetPortal WHERE {}",
-        portal.condition()
+        "SELECT * FROM MSFT_iSCSITargetPortal WHERE TargetPortalPortNumber = {}",
+        portal.port
     );
-    Ok(query(run, Namespace::Iscsi, &wql)?.into_iter().next())
+    let is_same = |found: &Instance| {
+        let address = found.text("TargetPortalAddress");
+        address.is_some_and(|address| portal.has_address(address))
+    };
+    Ok(query(run, Namespace::Iscsi, &wql)?
+        .into_iter()
+        .find(is_same))
+}
+
+/// Calls a method of a portal that was added, with the address as the initiator spells it.
+pub(crate) fn invoke_of_portal(
+    run: Run<'_>,
+    found: &Instance,
+    method: &str,
+    portal: &TargetPortal,
+) -> OperationResult<Returned> {
+    let address = found.text("TargetPortalAddress").unwrap_or_default();
+    let spelled = TargetPortal {
+        address: address.to_owned(),
+        port: portal.port,
+    };
+    invoke(run, &found.path, method, &spelled.arguments())
 }
 
 pub(crate) fn find_target(run: Run<'_>, iqn: &Iqn) -> OperationResult<Option<Instance>> {

@@ -10,7 +10,7 @@ use os_sim::{Builder, Sim};
 use storage_ops::{Config, Error, ErrorKind, FormatVolume, NewFileSystem, Node};
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
-use crate::refusals::Warnings;
+use crate::refusals::Log;
 use crate::setup::{
     GIB, KUBELET, MOUNT, both, failing, failing_on, node_on, ntfs, path, refused, volume_on,
 };
@@ -151,7 +151,7 @@ fn a_local_volume_is_formatted_again_whatever_its_root_directory_holds() {
 
 #[test]
 fn the_loss_of_the_content_is_logged() {
-    let warnings = Arc::new(Warnings::default());
+    let warnings = Arc::new(Log::default());
     tracing::subscriber::with_default(Arc::clone(&warnings), || is_wiped(&used(), again()));
     let line = "formatting a volume that has a file system";
     assert_eq!(warnings.with(line), 1);

@@ -30,6 +30,7 @@ mod path_locks;
 mod path_lookup;
 mod path_query;
 mod primitive_calls;
+mod promises;
 mod provider;
 mod quotas;
 mod refusals;
