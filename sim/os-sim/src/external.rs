@@ -177,7 +177,7 @@ impl External<'_> {
     /// Adds an alternate data stream to a file or directory. Its content is not simulated.
     pub fn add_stream(&self, path: &str, name: &str, size: usize) -> OsResult<()> {
         self.change(path, true, |file| {
-            file.streams.push((name.to_owned(), size))
+            file.streams.push((name.to_owned(), size));
         })
     }
 

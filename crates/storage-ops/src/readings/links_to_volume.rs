@@ -2,7 +2,7 @@
 //! pod that uses a local volume.
 
 use os::abi::FILE_ATTRIBUTE_DIRECTORY;
-use os::{Access, Handle, Open, Options, OsError};
+use os::{Access, Handle, Open, Options, OsError, U16Str};
 
 use crate::devices::{Link, buffer};
 use crate::error::{ErrorKind, OperationError, OperationResult};
@@ -20,11 +20,11 @@ use crate::types::{HostPath, VolumeId, components};
 const LEVELS: usize = 6;
 
 /// The most entries that are examined. A node with 250 pods has about 10,000.
-const MOST_ENTRIES: usize = 100_000;
+const MOST_ENTRIES: usize = 50_000;
 
-/// The most bytes of the names of one directory that are held at once, for each level: several
-/// hundred names.
-const NAMES_SIZE: usize = 64 * 1024;
+/// The most bytes of the names of one directory, which are held at once for each level: about 700
+/// long names.
+const NAMES_SIZE: usize = 128 * 1024;
 
 /// The directory of the CSI volumes of a pod, in lower case.
 const CSI: &str = "kubernetes.io~csi";
@@ -35,14 +35,20 @@ const OPEN_TO_LIST: Open = Open::existing(
 );
 
 /// Finds a link in the working directories that leads to `volume`, by itself or through other
-/// links. No link is followed to a server. An object that cannot be examined is an error, because
+/// links. No other link is followed than one to which an administrator has moved `pods` or
+/// `plugins`, and none to a server. An object that cannot be examined is an error, because
 /// callers destroy the content of a volume to which no link leads.
 pub(crate) fn find(node: &Node, volume: VolumeId) -> OperationResult<Option<HostPath>> {
+    find_among(node, volume, MOST_ENTRIES)
+}
+
+/// See [`find`]. Examines `most` entries.
+fn find_among(node: &Node, volume: VolumeId, most: usize) -> OperationResult<Option<HostPath>> {
     let mut search = Search {
         node,
         volume,
         drives: Drives::default(),
-        entries: 0,
+        entries_left: most,
     };
     for directory in node.directories.all() {
         let opened = on_node::open(node.windows.os(), directory, &OPEN_TO_LIST, &|_| Ok(true));
@@ -62,8 +68,8 @@ struct Search<'a> {
     node: &'a Node,
     volume: VolumeId,
     drives: Drives,
-    /// The number of entries that have been examined.
-    entries: usize,
+    /// How many more entries may be examined.
+    entries_left: usize,
 }
 
 impl Search<'_> {
@@ -81,11 +87,12 @@ impl Search<'_> {
     ) -> OperationResult<Option<HostPath>> {
         let listing = remove_tree::names(directory, NAMES_SIZE)
             .map_err(|code| undetermined(path, code.into()))?;
-        self.entries += listing.names.len();
-        if !listing.is_complete || self.entries > MOST_ENTRIES {
+        let left = self.entries_left.checked_sub(listing.names.len());
+        let Some(left) = left.filter(|_| listing.is_complete) else {
             let reason = "there are more entries than csi-proxy examines";
             return Err(undetermined(path, OperationError::precondition(reason)));
-        }
+        };
+        self.entries_left = left;
         for name in &listing.names {
             let entry = path.join(name);
             let fault = |code: OsError| undetermined(&entry, code.into());
@@ -98,6 +105,11 @@ impl Search<'_> {
             match Link::of(&*found).map_err(fault)? {
                 Some(Link::Other) => {}
                 Some(_) if self.leads_to_volume(&entry)? => return Ok(Some(entry)),
+                Some(_) if level == 1 && is_of_kubelet(name) => {
+                    if let Some(link) = self.look_behind(&entry)? {
+                        return Ok(Some(link));
+                    }
+                }
                 None if attributes & FILE_ATTRIBUTE_DIRECTORY != 0
                     && level < LEVELS
                     && !is_content_of_pod(&entry) =>
@@ -116,12 +128,32 @@ impl Search<'_> {
         Ok(None)
     }
 
+    /// Looks for a link below a directory of kubelet that an administrator has moved.
+    fn look_behind(&mut self, link: &HostPath) -> OperationResult<Option<HostPath>> {
+        let is_of_volume = |letter| self.is_of_volume(letter);
+        let os = self.node.windows.os();
+        let moved = match on_node::open(os, link, &OPEN_TO_LIST, &is_of_volume) {
+            Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(None),
+            moved => moved.map_err(|error| undetermined(link, error))?,
+        };
+        self.look_in(&*moved, link, 2)
+    }
+
     fn leads_to_volume(&self, link: &HostPath) -> OperationResult<bool> {
         let is_of_volume = |letter| self.is_of_volume(letter);
         on_node::volumes(self.node.windows.os(), link, &is_of_volume)
             .map(|volumes| volumes.contains(&self.volume))
             .map_err(|error| undetermined(link, error))
     }
+}
+
+/// Returns whether a directory of this name, directly below kubelet's, is one of those in which
+/// kubelet makes links.
+fn is_of_kubelet(name: &U16Str) -> bool {
+    let name = name.to_string_lossy();
+    ["pods", "plugins"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Returns whether a directory has the files of a pod, and no links of kubelet: it is a volume of a
@@ -138,19 +170,34 @@ fn is_content_of_pod(directory: &HostPath) -> bool {
     }
 }
 
-fn undetermined(path: &HostPath, error: OperationError) -> OperationError {
-    let reason = format!(
+fn undetermined(path: &HostPath, mut error: OperationError) -> OperationError {
+    error.reason = format!(
         "it cannot be determined whether a link leads to the volume, because {path} cannot be \
          examined: {}",
         error.reason
     );
-    OperationError { reason, ..error }.with_kind(ErrorKind::FailedPrecondition)
+    error.with_kind(ErrorKind::FailedPrecondition)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_content_of_pod;
-    use crate::types::HostPath;
+    use super::{find_among, is_content_of_pod};
+    use crate::types::{HostPath, VolumeId};
+    use crate::{Config, Node};
+
+    #[test]
+    fn a_tree_with_too_many_entries_is_an_error_and_not_one_without_links() {
+        // `pods` and `plugins`, and four entries below.
+        let sim = os_sim::node()
+            .dir(r"C:\var\lib\kubelet\plugins\a\b")
+            .dir(r"C:\var\lib\kubelet\plugins\c\d")
+            .build();
+        let node = Node::new(sim.process(), Config::default());
+        let volume = VolumeId::parse(r"\\?\Volume{00000000-0000-0000-0000-000000000001}\").unwrap();
+        let examined = sim.tree(r"C:\var\lib\kubelet").unwrap().len();
+        assert_eq!(find_among(&node, volume, examined), Ok(None));
+        find_among(&node, volume, examined - 1).unwrap_err();
+    }
 
     #[test]
     fn the_files_of_a_pod_are_in_its_volumes() {

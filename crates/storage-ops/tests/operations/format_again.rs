@@ -49,6 +49,9 @@ fn used_on(node: Builder) -> Sim {
     sim
 }
 
+/// Changes a node before a test.
+pub(crate) type Change = fn(&Sim);
+
 /// Formats the volume on disk 1 with the settings of a node.
 pub(crate) fn format(sim: &Sim, config: Config) -> Result<(), Error> {
     let volume = volume_on(&node_on(sim), 1);
@@ -132,7 +135,7 @@ fn a_local_volume_is_formatted_again_whatever_its_root_directory_holds() {
         |sim| {
             sim.external()
                 .mkdir(&format!(r"{LOCAL}\$RECYCLE.BIN"))
-                .unwrap()
+                .unwrap();
         },
         |sim| sim.external().add_stream(LOCAL, "hidden", 6).unwrap(),
         |sim| sim.external().revoke_all_rights(LOCAL).unwrap(),
@@ -227,7 +230,7 @@ impl Layer for StillLists {
 
 #[test]
 fn a_mount_point_that_exists_no_longer_does_not_count() {
-    let none: fn(&Sim) = |_| {};
+    let removed: fn(&Sim) = |_| {};
     let replaced: fn(&Sim) = |sim| sim.external().mkdir(LOCAL).unwrap();
     let link: fn(&Sim) = |sim| sim.external().symlink(LOCAL, r"C:\Windows").unwrap();
     let of_other: fn(&Sim) = |sim| {
@@ -235,7 +238,7 @@ fn a_mount_point_that_exists_no_longer_does_not_count() {
         let other = sim.volume_on(2).unwrap().id;
         sim.external().set_mount_point(LOCAL, other).unwrap();
     };
-    for replace in [none, replaced, link, of_other] {
+    for replace in [removed, replaced, link, of_other] {
         let sim = ntfs()
             .disk(GIB)
             .partitioned()
@@ -312,7 +315,7 @@ fn a_file_that_is_opened_after_the_last_look_is_not_formatted_away() {
 #[test]
 fn a_volume_to_which_a_link_of_kubelet_leads_is_not_formatted_again() {
     let guid = |sim: &Sim| format!(r"\??\Volume{{{}}}\", sim.volume_on(1).unwrap().id);
-    let cases: [(fn(&Sim), &str); 7] = [
+    let cases: [(Change, &str); 7] = [
         (|sim| sim.external().symlink(OF_POD, LOCAL).unwrap(), OF_POD),
         (
             |sim| sim.external().symlink(OF_POD, SECRET).unwrap(),
@@ -388,6 +391,16 @@ fn a_volume_to_which_a_link_of_kubelet_leads_is_not_formatted_again() {
     sim.external().mkdir_all(OF_POD).unwrap();
     set_reparse_point(&sim, OF_POD, &mount_point(&guid(&sim)));
     refuses(&sim, again(), &format!("the link {OF_POD} leads to it"));
+    // An administrator has moved `pods` to another place.
+    let sim = used();
+    let pods = r"C:\var\lib\kubelet\pods";
+    sim.external().rename(pods, r"C:\pods").unwrap();
+    sim.external().junction(pods, r"C:\pods").unwrap();
+    sim.external().mkdir_all(above).unwrap();
+    sim.external().symlink(OF_POD, LOCAL).unwrap();
+    refuses(&sim, again(), &format!("the link {OF_POD} leads to it"));
+    sim.external().remove(OF_POD).unwrap();
+    is_wiped(&sim, again());
     // A further working directory.
     let sim = used();
     sim.external().mkdir_all(r"C:\more\x").unwrap();
@@ -501,6 +514,8 @@ fn a_volume_is_not_formatted_again_if_the_links_of_kubelet_cannot_be_read() {
         ("final_path", r"C:\", OsError(4711)),
         ("volume_paths", "", OsError::GEN_FAILURE),
         ("open", LOCAL, OsError::ACCESS_DENIED),
+        // The storage provider reports NTFS, but only devices decide.
+        ("query_fs Attribute", "", OsError(4711)),
     ] {
         let sim = used();
         sim.external()
@@ -579,13 +594,8 @@ fn the_directory_of_the_flag_may_be_a_link_and_has_nothing_to_do_with_kubelet() 
         let Err(error) = Node::start(os_sim::node().build().process(), config) else {
             panic!("{directory}");
         };
-        assert_eq!(
-            error
-                .to_string()
-                .contains(&format!("the working directory {other} ")),
-            true,
-            "{error}"
-        );
+        let words = format!("the working directory {other} ");
+        assert!(error.to_string().contains(&words), "{error}");
         texts::seen!(error.to_string());
     }
 }

@@ -8,7 +8,7 @@ use os::{FsInfo, Handle, OsError, OsResult};
 use os_sim::Sim;
 use storage_ops::{Config, ErrorKind, FormatVolume, Node};
 
-use crate::format_again::{again, format, format_with, formats, grant, refuses};
+use crate::format_again::{Change, again, format, format_with, formats, grant, refuses};
 use crate::setup::{
     GIB, MOUNT, failing, failing_on, mount, node_on, ntfs, refused, unmount, volume_on,
 };
@@ -53,7 +53,7 @@ fn contract_22_a_repetition_after_a_lost_answer_succeeds_and_formats_nothing() {
 
 #[test]
 fn contract_22_a_volume_with_content_is_refused_and_the_error_names_the_flag() {
-    let cases: [(fn(&Sim), &str); 6] = [
+    let cases: [(Change, &str); 6] = [
         (
             |sim| sim.external().write(&format!(r"{MOUNT}\a"), b"").unwrap(),
             r#"its root directory has the entry "a"; csi-proxy formats a volume again only with its flag -format-again=DIR"#,
@@ -70,7 +70,7 @@ fn contract_22_a_volume_with_content_is_refused_and_the_error_names_the_flag() {
             |sim| {
                 sim.external()
                     .mkdir(&format!(r"{MOUNT}\$RECYCLE.BIN"))
-                    .unwrap()
+                    .unwrap();
             },
             r#"the entry "$RECYCLE.BIN""#,
         ),

@@ -146,6 +146,7 @@ impl FormatVolume {
         let disk = volume::disk_of(run.os(), self.volume)?;
         run.ensure_locked(&LockKey::Disk(disk))?;
         let detected = readings::file_system::detect(run.windows(), self.volume);
+        let unread = detected.as_ref().err().cloned();
         match readings::file_system::or_reported(run, self.volume, detected)? {
             FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume)
                 .map(|()| Some(Needed::First)),
@@ -153,6 +154,7 @@ impl FormatVolume {
                 if ["NTFS", run.node().config().new_file_system()].contains(&&*name) =>
             {
                 match format_again::place(run.node(), self.volume)? {
+                    Place::Below(_) if let Some(error) = unread => Err(error.into()),
                     Place::Below(directories) => {
                         format_again::check(run, self.volume, &directories)?;
                         let serial = self.serial(run)?;
