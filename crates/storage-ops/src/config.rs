@@ -10,6 +10,10 @@ use crate::types::{AllowedPortal, HostPath, ServiceName, SmbServer};
 /// The settings that an administrator can change. A setting may be added in any release: begin with
 /// the default.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own, and no combination of them is excluded"
+)]
 #[non_exhaustive]
 pub struct Config {
     /// Kubelet's directory, always a working directory. The volume RPCs and IsSymlink resolve paths

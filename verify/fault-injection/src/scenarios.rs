@@ -51,6 +51,10 @@ pub type MakeRequest = fn(&Sim) -> Box<dyn Request>;
 
 /// An operation with its arguments and requirements.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one requirement of a row, and no combination of them is excluded"
+)]
 pub struct Spec {
     /// The operation's name, followed in parentheses by what distinguishes its arguments.
     pub name: &'static str,

@@ -391,38 +391,6 @@ fn a_defect_in_the_description_of_a_node_makes_one_finding() {
             ["disk 2 is offline and read-only", ""],
         ),
         (
-            disk(
-                "page83 = { ascii = 'lun' }\n[[disk]]\nsize = '1 GiB'\npage83 = { ascii = 'lun' }",
-            ),
-            State::Warning,
-            "Disks",
-            ["disks 2 and 3 have one identifier", ""],
-        ),
-        (
-            disk("content = 'mbr'\ngrown_to = '3 TiB'"),
-            State::Warning,
-            "Disks",
-            [
-                "its MBR can describe 2199023255552",
-                "disk 2 has 3298534883328",
-            ],
-        ),
-        (
-            disk("content = 'partitioned'\nfile_system = 'NTFS'\ngrown_to = '20 TiB'"),
-            State::Warning,
-            "Disks",
-            ["cannot grow beyond 17592186040320", "clusters"],
-        ),
-        (
-            disk(
-                "page83 = 'none'\nserial = 'lun'\n[[disk]]\nsize = '1 GiB'\npage83 = 'none'\n\
-                 serial = ' lun'",
-            ),
-            State::Warning,
-            "Disks",
-            ["disks 2 and 3 have one identifier", ""],
-        ),
-        (
             (link, r"target = 'C:\gone'".to_owned()),
             State::Warning,
             "Links and mount points",

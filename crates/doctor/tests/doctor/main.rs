@@ -1,5 +1,6 @@
 //! The findings and the comparison, on simulated nodes.
 
+mod disks;
 mod faults_in_readings;
 mod findings;
 mod misleading;

@@ -1,7 +1,6 @@
 //! How the calls of an operation grow with what is left on a node: disks, and mappings from before
 //! a restart. docs/call-costs.md has the same numbers.
 
-use faults::Trace;
 use os_sim::Sim;
 use storage_ops::{ErrorKind, Node, Operation};
 
@@ -10,16 +9,17 @@ use crate::setup::{GIB, NoProbe, PARTITION, map, node_on, ntfs, refused, set_onl
 const USER: &str = r"domain\user";
 
 /// Returns how many primitive calls an operation makes.
-fn calls(sim: &Sim, operate: impl FnOnce(&Node)) -> u64 {
-    let (node, trace): (Node, std::sync::Arc<Trace>) = traced(sim, NoProbe);
+fn calls(sim: &Sim, operate: impl FnOnce(&Node)) -> usize {
+    let (node, trace) = traced(sim, NoProbe);
     operate(&node);
-    trace.take().len() as u64
+    trace.take().len()
 }
 
 /// Returns how many calls each of 32 further objects adds.
-fn added(calls_with: impl Fn(u32) -> u64) -> f64 {
-    let (few, many) = (calls_with(8), calls_with(40));
-    (many - few) as f64 / 32.0
+fn added(calls_with: impl Fn(u32) -> usize) -> usize {
+    let added = calls_with(40) - calls_with(8);
+    assert_eq!(added % 32, 0);
+    added / 32
 }
 
 fn with_offline_disk(further: u32) -> Sim {
@@ -40,7 +40,7 @@ fn run<O: Operation>(operation: O) -> impl Fn(&Node) {
 fn bringing_a_disk_online_reads_the_identifiers_of_each_disk_of_the_node() {
     let partition = |further| calls(&with_offline_disk(further), run(PARTITION));
     let online = |further| calls(&with_offline_disk(further), run(set_online(1, true)));
-    assert_eq!((added(partition), added(online)), (8.0, 4.0));
+    assert_eq!((added(partition), added(online)), (8, 4));
 }
 
 /// Returns a node with mappings from before a restart, and a share that is not mapped.
@@ -76,5 +76,5 @@ fn a_conflict_with_mappings_from_before_a_restart_reads_one_share_or_replaces_ea
         sim.rotate_smb_password("files", USER, "new");
         calls(&sim, run(map(r"\\files\pvc-000", USER, "new")))
     };
-    assert_eq!((added(readable), added(unreadable)), (2.0, 7.0));
+    assert_eq!((added(readable), added(unreadable)), (2, 7));
 }

@@ -9,8 +9,8 @@ use storage_ops::{DiskNumber, ErrorKind, Node, PartitionDisk};
 
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, PARTITION, failing, failing_on, leaving_partitioned_disks, node_on, ntfs, probed, refused,
-    set_online, volumes_of,
+    GIB, PARTITION, both, failing, failing_on, leaving_partitioned_disks, node_on, ntfs, probed,
+    refused, set_online, volumes_of,
 };
 
 const POLICY: u32 = 1;
@@ -152,7 +152,8 @@ fn contract_18_a_refusal_of_the_driver_is_final() {
         let before = sim.snapshot();
         // A cluster or a virtual machine that uses the disk makes its driver refuse.
         let node = probed(&sim, failing(SET_ATTRIBUTES, OsError::ACCESS_DENIED));
-        let _ = partition_and_list(&node, LEFT);
+        let line = "the driver of the disk refuses the change: access is denied (5)";
+        let _ = partition_and_list(&node, line);
         assert_eq!(sim.snapshot(), before);
     }
     // The driver makes the disk writable, and refuses to bring it online.
@@ -167,6 +168,28 @@ fn contract_18_a_refusal_of_the_driver_is_final() {
     let line = "a disk that could not be brought online was read-only and is writable now";
     let _ = partition_and_list(&probed(&sim, refusing(u64::MAX)), line);
     assert!(sim.disk(1).unwrap().offline);
+}
+
+#[test]
+fn contract_19_the_error_of_an_offline_disk_says_why() {
+    let sim = arrived(|builder| builder.offline_because(COLLISION));
+    let list = |node: &Node| refused(node, &volumes_of(1), ErrorKind::FailedPrecondition);
+    let text = list(&node_on(&sim)).to_string();
+    assert!(text.contains("a disk with the same signature"), "{text}");
+    let error = list(&probed(
+        &sim,
+        failing("control DISK_GET_DRIVE_LAYOUT_EX", OsError::IO_DEVICE),
+    ));
+    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    let unlisted = both(
+        failing("device_interfaces", OsError::ACCESS_DENIED),
+        failing("wmi query", OsError::ACCESS_DENIED),
+    );
+    let text = list(&probed(&sim, unlisted)).to_string();
+    assert!(
+        text.contains("the identifiers of the disks cannot be read"),
+        "{text}"
+    );
 }
 
 #[test]

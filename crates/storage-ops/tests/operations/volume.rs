@@ -260,7 +260,7 @@ fn contract_15_mounting_over_a_stale_mount_point_replaces_it() {
 }
 
 #[test]
-fn contract_24_unmounting_removes_the_mount_point_and_fails_if_the_volume_is_not_mounted() {
+fn contract_24_unmounting_removes_the_mount_point_and_fails_if_another_volume_or_data_is_there() {
     let sim = ntfs()
         .mounted(MOUNT)
         .disk(GIB)

@@ -76,7 +76,9 @@ pub(super) fn make_usable(run: Run<'_>, disk: &Disk, attributes: u64) -> RunResu
     // The storage provider could make the change in spite of the refusal, but a cluster or a
     // virtual machine may have caused it.
     let refused = changed.err().unwrap_or_else(|| {
-        OperationError::precondition("Windows reported success, but the state has not changed")
+        OperationError::precondition(
+            "Windows reported success, but the state of the disk has not changed",
+        )
     });
     disk.check_number()?;
     if now != attributes

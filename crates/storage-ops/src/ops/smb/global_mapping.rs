@@ -1,6 +1,9 @@
 //! The WMI class of SMB global mappings, and the mappings that prevent another one: Windows allows
 //! one user for each server.
 
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
+
 use os::{Instance, MethodCall, Namespace, OsError, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult};
@@ -141,16 +144,16 @@ fn remove_stale(
         [(left, _)] => vec![read(left)],
         locked => {
             let span = tracing::Span::current();
-            std::thread::scope(|scope| {
+            thread::scope(|scope| {
                 let (read, span) = (&read, &span);
                 let reader = |left| move || span.in_scope(|| read(left));
                 let threads: Vec<_> = locked
                     .iter()
                     .map(|(left, _)| scope.spawn(reader(left)))
                     .collect();
-                let joined = threads.into_iter().map(|thread| thread.join());
+                let joined = threads.into_iter().map(ScopedJoinHandle::join);
                 joined
-                    .map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .map(|answer| answer.unwrap_or_else(|panic| resume_unwind(panic)))
                     .collect()
             })
         }
