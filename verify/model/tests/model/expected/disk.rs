@@ -73,7 +73,11 @@ impl Model {
             return Expected::fails(NOT_FOUND);
         }
         let size_generation = self.next_size_generation();
+        let may_be_second_path = self.has_identifier_of_another(number);
         let disk = self.disks.get_mut(&number).expect("the disk exists");
+        if disk.volume.is_some() && !may_be_second_path {
+            (disk.online, disk.read_only) = (true, false);
+        }
         if matches!(disk.layout, Layout::Raw | Layout::Reserved) {
             // An existing table ends where the disk ended when it was created; only resizing the
             // volume extends it.
@@ -92,6 +96,21 @@ impl Model {
         Expected::nothing()
     }
 
+    /// Whether another disk has the page 83 identifier of a disk or, without one, its serial number.
+    fn has_identifier_of_another(&self, number: u32) -> bool {
+        let identifier = |number: u32| {
+            let (page, serial) = self.disk(number)?.ids.as_ref()?;
+            Some(if page.is_empty() {
+                serial.as_str()
+            } else {
+                page
+            })
+        };
+        let own = identifier(number);
+        let mut others = self.disks.keys().filter(|other| **other != number);
+        own.is_some() && others.any(|other| identifier(*other) == own)
+    }
+
     pub(super) fn rescan(&mut self) -> Expected {
         self.disks
             .values_mut()
@@ -105,7 +124,9 @@ impl Model {
         };
         // With GPT the reserved partition is the first one.
         let own = if disk.layout == Layout::Mbr { 1 } else { 2 };
-        if disk.online && disk.volume.is_some() && (part == 0 || part == own) {
+        if disk.volume.is_none() && part == 0 {
+            Expected::Volumes(Vec::new())
+        } else if disk.online && disk.volume.is_some() && (part == 0 || part == own) {
             Expected::Volumes(vec![disk.key])
         } else {
             Expected::fails(&[Code::NotFound, Code::FailedPrecondition])

@@ -112,20 +112,29 @@ impl Model {
             violations.collect(self.check_link_path(link, target.as_ref()));
         }
         violations.into_result()?;
-        if let (Some(Target::Path(source)), Some(link)) = (target, link)
-            && !matches!(self.look_up(&link), Lookup::Entry(_))
-        {
-            let of_file = match self.resolve(&source, false) {
+        if let (Some(Target::Path(source)), Some(link)) = (target, link) {
+            let resolved = self.resolve(&source, false);
+            let of_file = match &resolved {
                 Resolved::At(root, names) => {
                     matches!(
-                        self.entry(&root, &names),
+                        self.entry(root, names),
                         Some(Entry::File | Entry::FileLink(_))
                     )
                 }
-                Resolved::Missing | Resolved::Unreachable => false,
-                // The kind of the link depends on the source, which cannot be read.
-                Resolved::AccessDenied => return Err(Violations::of(&[Code::PermissionDenied])),
+                _ => false,
             };
+            if let Lookup::Entry(existing) = self.look_up(&link) {
+                let is_same_kind = matches!(existing, Entry::FileLink(_)) == of_file;
+                return if is_same_kind || !matches!(resolved, Resolved::At(..)) {
+                    Ok(Expected::nothing())
+                } else {
+                    Err(Violations::of(TAKEN))
+                };
+            }
+            // The kind of the link depends on the source, which cannot be read.
+            if matches!(resolved, Resolved::AccessDenied) {
+                return Err(Violations::of(&[Code::PermissionDenied]));
+            }
             let target = Target::Path(source);
             self.insert(
                 &link,

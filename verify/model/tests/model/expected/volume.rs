@@ -77,14 +77,20 @@ impl Model {
         if matches!(id, VolumeName::Malformed(_)) {
             violations.0.extend(INVALID);
         }
+        let mut is_unmounted = false;
         if let Some(path) = &path {
             let own = |mounted: &DiskKey| *id == VolumeName::Known(*mounted);
             match self.look_up(path) {
                 Lookup::Entry(Entry::Mount(mounted)) if own(mounted) => {}
+                Lookup::Entry(Entry::Directory(inner)) if inner.is_empty() => is_unmounted = true,
                 Lookup::Entry(_) | Lookup::BehindLink => violations.0.extend(PRECONDITION),
                 Lookup::Absent | Lookup::NoParent => violations.0.extend(NOT_FOUND),
                 Lookup::BehindFile => violations.0.extend(BEHIND_FILE),
             }
+        }
+        if is_unmounted {
+            violations.into_result()?;
+            return Ok(Expected::nothing());
         }
         // If the mount point is valid, the volume is looked up too.
         if let (VolumeName::Known(_) | VolumeName::Unknown, Err(_), false) =
