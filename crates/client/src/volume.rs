@@ -135,14 +135,14 @@ impl Volume {
             .map(drop)
     }
 
-    /// Flushes the volume and removes its mount point.
+    /// Flushes the volume and removes its mount point. Succeeds if the path is an empty directory.
     ///
     /// A change: [repeated](crate#retries) only if the request was not sent.
     ///
     /// # Errors
     ///
-    /// An error if nothing is mounted there, or if flushing fails. If flushing fails, the volume
-    /// stays mounted.
+    /// An error if another volume is mounted there, if nothing is mounted there and the directory has
+    /// entries, or if flushing fails. If flushing fails, the volume stays mounted.
     pub async fn unmount_volume(
         &self,
         volume_id: &VolumeId,
