@@ -149,7 +149,9 @@ func volume(version string) []step {
 	}
 	return append(steps,
 		rpc("UnmountVolume", `{"volumeId":"$volume","targetPath":"$work\\mount"}`),
-		rpc("UnmountVolume", `{"volumeId":"$volume","targetPath":"$work\\mount"}`).fails(""),
+		// The answer of the first call may have been lost.
+		rpc("UnmountVolume", `{"volumeId":"$volume","targetPath":"$work\\mount"}`),
+		rpc("UnmountVolume", `{"volumeId":"$volume","targetPath":"$work"}`).fails("FailedPrecondition"),
 		rpc("UnmountVolume", `{}`).fails("InvalidArgument"),
 		rpc("GetDiskNumberFromVolumeID", `{"volumeId":"$volume"}`).wants(`{"diskNumber":$disk}`),
 		call("filesystem/v1", "Rmdir", `{"path":"$work\\mount"}`),
@@ -178,7 +180,8 @@ func oldVolume(version string) []step {
 	}
 	return append(steps,
 		rpc("DismountVolume", `{"volumeId":"$volume","path":"$work\\mount"}`),
-		rpc("DismountVolume", `{"volumeId":"$volume","path":"$work\\mount"}`).fails(""),
+		rpc("DismountVolume", `{"volumeId":"$volume","path":"$work\\mount"}`),
+		rpc("DismountVolume", `{"volumeId":"$volume","path":"$work"}`).fails("FailedPrecondition"),
 		call("filesystem/v1", "Rmdir", `{"path":"$work\\mount"}`),
 	)
 }
