@@ -129,8 +129,14 @@ pub trait Layer: Send + Sync + 'static {
         wql: &str,
         deadline: Time,
     ) -> OsResult<Vec<Instance>> {
-        self.around(|| wmi.query(namespace, wql, deadline))
+        let mut found = self.around(|| wmi.query(namespace, wql, deadline))?;
+        self.change_instances(wql, &mut found);
+        Ok(found)
     }
+
+    /// Changes the instances that a query has returned. Most layers change nothing else of queries,
+    /// and need no [`wmi_query`](Self::wmi_query).
+    fn change_instances(&self, _wql: &str, _found: &mut Vec<Instance>) {}
 
     fn wmi_call(
         &self,

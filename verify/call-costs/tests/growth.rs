@@ -121,7 +121,7 @@ fn steps() -> Vec<Step> {
         step(5, "v1.Disk/GetDiskStats", &disk),
         step(3, "v1.Disk/GetDiskState", &disk),
         // The disk is online already, and partitioned.
-        step(16, "v1.Disk/SetDiskState", &online).asks_each_volume(),
+        step(15, "v1.Disk/SetDiskState", &online).asks_each_volume(),
         step(18, "v1.Disk/PartitionDisk", &disk).asks_each_volume(),
         step(9, "v1.Volume/ListVolumesOnDisk", &disk).asks_each_volume(),
         step(2, "v1.Volume/IsVolumeFormatted", &volume),

@@ -5,7 +5,7 @@ use doctor::{Finding, State};
 use faults::Layer;
 use os::{
     Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsError, OsResult, Time, U16Str,
-    U16String, Value, Wmi,
+    U16String, Value,
 };
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber,
@@ -710,14 +710,7 @@ fn a_session_that_windows_could_not_connect_again_is_a_warning() {
     }
 
     impl Layer for Persistent {
-        fn wmi_query(
-            &self,
-            wmi: &dyn Wmi,
-            namespace: Namespace,
-            wql: &str,
-            deadline: Time,
-        ) -> OsResult<Vec<Instance>> {
-            let mut found = wmi.query(namespace, wql, deadline)?;
+        fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
             for session in found
                 .iter_mut()
                 .filter(|_| wql.contains("MSFT_iSCSISession"))
@@ -729,7 +722,6 @@ fn a_session_that_windows_could_not_connect_again_is_a_warning() {
                     .properties
                     .insert("IsConnected".to_owned(), Value::Bool(self.are_connected));
             }
-            Ok(found)
         }
     }
 

@@ -332,15 +332,6 @@ impl Operation for SetDiskState {
         let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(run.node(), self.disk)?;
-        } else if readings::disk::is_offline(run, &disk)?
-            && let Ok(Some(other)) = partitioned::with_same_identifier(run, self.disk)?
-        {
-            tracing::warn!(
-                disk = self.disk.0,
-                other = other.0,
-                "brings a disk online that has the identifier of another disk: if both are paths \
-                 to one LUN, writing through both destroys its file system; install MPIO"
-            );
         }
         set_state(run, &disk, self.online)?;
         if !self.online {

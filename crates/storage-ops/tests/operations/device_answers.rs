@@ -717,14 +717,7 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
             .control(handle, code, input, output)
         }
 
-        fn wmi_query(
-            &self,
-            wmi: &dyn os::Wmi,
-            namespace: os::Namespace,
-            wql: &str,
-            deadline: os::Time,
-        ) -> OsResult<Vec<os::Instance>> {
-            let mut found = wmi.query(namespace, wql, deadline)?;
+        fn change_instances(&self, _: &str, found: &mut Vec<os::Instance>) {
             for disk in found
                 .iter_mut()
                 .filter(|disk| disk.u32("PartitionStyle").is_some())
@@ -732,7 +725,6 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
                 disk.properties
                     .insert("PartitionStyle".into(), os::Value::U32(1));
             }
-            Ok(found)
         }
     }
 

@@ -8,7 +8,7 @@ use crate::setup::{
     refused, set_online, traced, unmount, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
-use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Time, Value, Wmi};
+use os::{CallStatus, Instance, MethodCall, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
     Config, ErrorKind, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState,
@@ -210,14 +210,7 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
 struct ReportsNtfs;
 
 impl Layer for ReportsNtfs {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut rows = wmi.query(namespace, wql, deadline)?;
+    fn change_instances(&self, _: &str, rows: &mut Vec<Instance>) {
         for row in rows
             .iter_mut()
             .filter(|row| row.path.starts_with("MSFT_Volume"))
@@ -227,7 +220,6 @@ impl Layer for ReportsNtfs {
             row.properties
                 .insert("FileSystem".into(), Value::Text("NTFS".into()));
         }
-        Ok(rows)
     }
 }
 

@@ -419,17 +419,9 @@ const NEW: &str = "wmi call MSFT_iSCSITargetPortal.New";
 struct NoSessions;
 
 impl Layer for NoSessions {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
+    fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
         if wql.contains("FROM MSFT_iSCSISession") {
-            Ok(Vec::new())
-        } else {
-            wmi.query(namespace, wql, deadline)
+            found.clear();
         }
     }
 }
@@ -652,8 +644,8 @@ fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
     assert_eq!(sim.disks().len(), 1);
 }
 
-#[test]
-fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
+/// Returns a node to which a portal was added that is given by its name.
+pub(crate) fn named_portal() -> (Sim, Node) {
     let service = os_sim::node()
         .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
         .running();
@@ -667,6 +659,12 @@ fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
         portal: at("storage.test"),
     })
     .unwrap();
+    (sim, node)
+}
+
+#[test]
+fn a_portal_that_is_given_by_name_is_compared_by_its_port() {
+    let (sim, node) = named_portal();
     for _ in 0..2 {
         node.run(&connect_at("storage.test")).unwrap();
         assert_eq!(disks_at(&node, "storage.test"), [GIB]);

@@ -13,7 +13,8 @@ use storage_ops::{
 use zerocopy::IntoBytes;
 
 use crate::iscsi::{
-    CONNECT, DISCONNECT, PLAIN, at, connect_at, disconnect_at, disks_at, two_portals, two_targets,
+    CONNECT, DISCONNECT, PLAIN, connect_at, disconnect_at, disks_at, named_portal, two_portals,
+    two_targets,
 };
 use crate::setup::{
     GIB, MOUNT, NoProbe, PARTITION, both, failing, failing_on, failing_once, layered, mount,
@@ -302,18 +303,10 @@ impl Layer for DvdDrive {
         handle.control(code, input, output)
     }
 
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut found = wmi.query(namespace, wql, deadline)?;
+    fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
         if wql.contains("AssocClass = MSFT_PartitionToVolume") {
             found.clear();
         }
-        Ok(found)
     }
 }
 
@@ -401,19 +394,7 @@ fn a_session_without_a_connection_is_ended_through_its_own_portal() {
 
 #[test]
 fn a_session_that_was_opened_by_name_is_ended_by_this_name() {
-    let service = os_sim::node()
-        .service("MSiSCSI", "Microsoft iSCSI Initiator Service")
-        .running();
-    let sim = service
-        .iscsi_portal("storage.test", 3260)
-        .target(PLAIN)
-        .lun(GIB)
-        .build();
-    let node = node_on(&sim);
-    node.run(&storage_ops::AddTargetPortal {
-        portal: at("storage.test"),
-    })
-    .unwrap();
+    let (sim, node) = named_portal();
     node.run(&connect_at("storage.test")).unwrap();
     set(&sim, "storage.test", false);
     for other in ["192.0.2.1", "other.test"] {
@@ -505,15 +486,8 @@ enum Shown {
 const LAST: &str = VICTIM;
 
 impl Layer for Shown {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut found = wmi.query(namespace, wql, deadline)?;
-        for instance in &mut found {
+    fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
+        for instance in found.iter_mut() {
             if let Some(connected) = instance.properties.get_mut("IsConnected") {
                 *connected = match self {
                     Self::NoConnections => Value::Bool(true),
@@ -527,14 +501,13 @@ impl Layer for Shown {
                 ("TargetAddress", Value::Text(LAST.into())),
                 ("TargetPortNumber", Value::U32(3260)),
             ];
-            found = vec![Instance {
+            *found = vec![Instance {
                 path: r#"MSFT_iSCSIConnection.ConnectionIdentifier="1""#.into(),
                 properties: properties
                     .map(|(name, value)| (name.to_owned(), value))
                     .into(),
             }];
         }
-        Ok(found)
     }
 }
 

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use faults::{Fault, FaultAction, Layer, Layered, When};
 use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionStyle};
-use os::{
-    Handle, Instance, Namespace, NtPath, Open, Os, OsError, OsResult, Time, U16String, Uuid, Value,
-    Wmi,
-};
+use os::{Handle, Instance, NtPath, Open, Os, OsError, OsResult, U16String, Uuid, Value};
 use os_sim::Sim;
 use storage_ops::{
     Config, DiskNumber, ErrorKind, FormatVolume, MountVolume, Node, RmdirContents, VolumeId,
@@ -133,16 +130,9 @@ impl Layer for Mbr {
         Ok(length)
     }
 
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut found = wmi.query(namespace, wql, deadline)?;
+    fn change_instances(&self, _: &str, found: &mut Vec<Instance>) {
         let mut may_be_active = self.is_active;
-        for instance in &mut found {
+        for instance in found.iter_mut() {
             let properties = &mut instance.properties;
             if properties.contains_key("PartitionStyle") {
                 properties.insert("PartitionStyle".into(), Value::U32(1));
@@ -155,7 +145,6 @@ impl Layer for Mbr {
                 may_be_active &= !is_data;
             }
         }
-        Ok(found)
     }
 }
 

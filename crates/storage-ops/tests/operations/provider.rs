@@ -300,23 +300,15 @@ struct Reporting {
 type Change = fn(Option<&Value>) -> Option<Value>;
 
 impl Layer for Reporting {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut rows = wmi.query(namespace, wql, deadline)?;
+    fn change_instances(&self, wql: &str, rows: &mut Vec<Instance>) {
         if wql.contains("FROM MSFT_Disk") {
-            for row in &mut rows {
+            for row in rows.iter_mut() {
                 match (self.change)(row.properties.get(self.property)) {
                     Some(value) => row.properties.insert(self.property.into(), value),
                     None => row.properties.remove(self.property),
                 };
             }
         }
-        Ok(rows)
     }
 }
 
@@ -513,19 +505,11 @@ impl Layer for CreatedButStale {
 struct Anonymous;
 
 impl Layer for Anonymous {
-    fn wmi_query(
-        &self,
-        wmi: &dyn Wmi,
-        namespace: Namespace,
-        wql: &str,
-        deadline: Time,
-    ) -> OsResult<Vec<Instance>> {
-        let mut rows = wmi.query(namespace, wql, deadline)?;
-        for row in &mut rows {
+    fn change_instances(&self, _: &str, rows: &mut Vec<Instance>) {
+        for row in rows.iter_mut() {
             row.properties
                 .retain(|name, _| !["Path", "SerialNumber", "Size"].contains(&name.as_str()));
         }
-        Ok(rows)
     }
 }
 

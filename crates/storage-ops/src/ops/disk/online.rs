@@ -9,6 +9,7 @@ use crate::devices::{Disk, Partition};
 use crate::error::{ErrorKind, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
+use crate::ops::disk::partitioned::with_same_identifier;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
@@ -32,6 +33,17 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
     let attributes = readings::disk::attributes(run, disk)?;
     if is_reached(attributes) {
         return Ok(());
+    }
+    if online
+        && attributes & Bits::OFFLINE != 0
+        && let Ok(Some(other)) = with_same_identifier(run, disk.number)?
+    {
+        tracing::warn!(
+            disk = disk.number.0,
+            other = other.0,
+            "brings a disk online that has the identifier of another disk: if both are paths to \
+             one LUN, writing through both destroys its file system; install MPIO"
+        );
     }
     run.begin_mutation()?;
     let changed = if online {
