@@ -106,8 +106,8 @@ fn refuse_other_fields(mut message: &[u8], known: &[u32]) -> Result<(), Status> 
         let number = field.map_err(|error| invalid(error.to_string()))?;
         if !known.contains(&number) {
             return Err(invalid(format!(
-                "the request has a field with the number {number}, which csi-proxy does not know \
-                 and does not ignore in this request; leave the field out"
+                "the request has an unknown field with the number {number}; csi-proxy formats \
+                 nothing that it may have misunderstood, so leave the field out"
             )));
         }
     }

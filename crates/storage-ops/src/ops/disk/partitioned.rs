@@ -125,7 +125,7 @@ fn permission(
     Ok(match reason.map(|reason| reason.map(OfflineReason)) {
         Ok(Some(reason @ (OfflineReason::POLICY | OfflineReason::COLLISION))) => Ok(Some(reason)),
         Ok(Some(reason)) => Err(OperationError::precondition(format!(
-            "Windows keeps the disk offline because of {} (OfflineReason {})",
+            "Windows keeps it offline for {} (OfflineReason {})",
             reason.name(),
             reason.0
         ))),
