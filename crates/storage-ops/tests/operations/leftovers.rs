@@ -1,10 +1,15 @@
 //! How the calls of an operation grow with what is left on a node: disks, and mappings from before
 //! a restart. docs/call-costs.md has the same numbers.
 
-use os_sim::Sim;
-use storage_ops::{ErrorKind, Node, Operation};
+use std::sync::Arc;
 
-use crate::setup::{GIB, NoProbe, PARTITION, map, node_on, ntfs, refused, set_online, traced};
+use faults::{Probe, Probed, Trace};
+use os_sim::Sim;
+use storage_ops::{Config, ErrorKind, FormatVolume, HostPath, Node, Operation};
+
+use crate::setup::{
+    GIB, NoProbe, PARTITION, map, node_on, ntfs, refused, set_online, traced, volume_on,
+};
 
 const USER: &str = r"domain\user";
 
@@ -56,7 +61,7 @@ fn with_mappings(count: u32) -> Sim {
         node.run(&map(&share, USER, "pw")).unwrap();
     }
     sim.reboot();
-    drop(Node::start(sim.process(), storage_ops::Config::default()).unwrap());
+    drop(Node::start(sim.process(), Config::default()).unwrap());
     sim
 }
 
@@ -77,4 +82,29 @@ fn a_conflict_with_mappings_from_before_a_restart_reads_one_share_or_replaces_ea
         calls(&sim, run(map(r"\\files\pvc-000", USER, "new")))
     };
     assert_eq!((added(readable), added(unreadable)), (2, 7));
+}
+
+#[test]
+fn formatting_again_examines_each_link_of_kubelet_twice() {
+    let format = |links: u32| {
+        let sim = ntfs()
+            .mounted(r"C:\mnt\disks\ssd0")
+            .dir(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi")
+            .dir(r"C:\var\lib\kubelet\plugins\p")
+            .build();
+        for number in 0..links {
+            let link = format!(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi\{number}");
+            let plugin = r"C:\var\lib\kubelet\plugins\p";
+            sim.external().symlink(&link, plugin).unwrap();
+        }
+        let trace = Arc::new(Trace::recording());
+        let probes = vec![Arc::clone(&trace) as Arc<dyn Probe>];
+        let directory = HostPath::parse(r"C:\mnt\disks").unwrap();
+        let config = Config::default().with(|config| config.format_again.push(directory));
+        let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), config);
+        let volume = volume_on(&node_on(&sim), 1);
+        node.run(&FormatVolume::new(volume)).unwrap();
+        trace.take().len()
+    };
+    assert_eq!(added(format), 98);
 }

@@ -139,7 +139,8 @@ impl FormatVolume {
 
     /// Returns how the volume is to be formatted, determined under the lock of its disk; `None` if
     /// it is as if it had just been formatted. Called again right before formatting, because
-    /// another program may have changed the volume.
+    /// another program may have changed the volume, and because a single error can make a link or an
+    /// entry look absent: two looks must agree before content is lost.
     fn needed_format(&self, run: Run<'_>) -> RunResult<Option<Needed>> {
         // Only devices decide what is formatted. The provider may add that the volume has a file
         // system.
