@@ -4,8 +4,9 @@
 //! call. The crate `storage-ops` decides which calls to make, in which order, and what an error
 //! means. The daemon also uses `pipe` (the named pipes that clients connect to), `event_log`,
 //! `file_security` (access control lists of files), `system` (the version and the folder of Windows) and
-//! `own_process`. With the feature `process-usage`, `process` measures another process for tests.
-//! On other systems this crate is empty.
+//! `own_process`. Only programs for tests use the features `process-usage`, with which `process`
+//! measures another process, and `virtual-disk`, with which `virtual_disk` creates disks. On other
+//! systems this crate is empty.
 //!
 //! Two exceptions to "one call": `wmi` keeps a pool of threads, because a COM call cannot be
 //! cancelled, and `cancellation` limits the time of a deletion.
@@ -37,6 +38,8 @@ mod registry;
 mod security_descriptor;
 mod service;
 pub mod system;
+#[cfg(feature = "virtual-disk")]
+pub mod virtual_disk;
 mod wmi;
 
 use os::{
