@@ -90,7 +90,7 @@ pub fn number(file: &Path) -> io::Result<u32> {
     let number = disk_path.strip_prefix(r"\\.\PhysicalDrive");
     number
         .and_then(|number| number.parse().ok())
-        .ok_or_else(|| io::Error::other(format!("{disk_path} is not the path of a disk")))
+        .ok_or(io::ErrorKind::InvalidData.into())
 }
 
 fn owned(code: u32, handle: HANDLE) -> io::Result<OwnedHandle> {

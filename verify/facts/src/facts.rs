@@ -33,7 +33,7 @@ mod wmi_volume;
 
 use crate::fact::Fact;
 
-pub use devices::DiskIdentity;
+pub use devices::{DiskIdentity, free_space};
 
 /// The facts in the order of docs/facts.md.
 const MODULES: &[&[Fact]] = &[

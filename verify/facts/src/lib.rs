@@ -20,11 +20,14 @@ mod preparation;
 mod simulated;
 
 pub use fact::Fact;
-pub use facts::{DiskIdentity, all};
-pub use isolated::{Results, check_each, check_one, output_of};
-pub use local::{DISKS, create_folder, end_children_with_this_process, local_node, system_program};
+pub use facts::{DiskIdentity, all, free_space};
+pub use isolated::{Ended, NO_TIME, Results, check_each, check_one, code_of, run};
+pub use local::{
+    DISKS, FOLDER, create_folder, create_virtual_disk, end_children_with_this_process, local_node,
+    remove_folder, system_program, virtual_disk_number,
+};
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
 pub use outcome::{Outcome, check};
-pub use preparation::{GROWN_SIZE, diskpart, diskpart_script, named_disk};
+pub use preparation::{GROWN_SIZE, SCRIPT, diskpart, diskpart_script, named_disk, while_held};
 pub use simulated::SimulatedNode;

@@ -4,7 +4,7 @@
 //! kind, its VHD file, and the `Debug` text of its [`DiskIdentity`](crate::DiskIdentity), with a
 //! tab between them. The kinds are `DISK_RAW`, `DISK_MBR`, `DISK_SUPERFLOPPY`, `DISK_NOPAGE83`,
 //! `DISK_NOSERIAL`, `DISK_FOURKN`, `VOLUME_NTFS`, `VOLUME_FAT32`, `VOLUME_REFS`, `VOLUME_RAW`,
-//! `VOLUME_SHORT`, `VOLUME_NTFS4KN`, `VOLUME_SHORT4KN`, `VOLUME_GROWN`, `VOLUME_SPANNED`,
+//! `VOLUME_SMALLRAW`, `VOLUME_SHORT`, `VOLUME_NTFS4KN`, `VOLUME_SHORT4KN`, `VOLUME_GROWN`, `VOLUME_SPANNED`,
 //! `VOLUME_BITLOCKER`, `VOLUME_RECOGNIZED` and `VOLUME_UNREADABLE`. A check is skipped if no line
 //! names its disk. It finds the disk by the identity, and compares the identity of each disk that
 //! it opens for writing or changes by WMI. diskpart runs in the folder of the file, where only
@@ -18,13 +18,16 @@
 //! `_ISCSI_CHAP_SECRET` the credentials of the second one. `_SERVICE_PLAIN` and so on are names of
 //! services, one for each [`ServiceKind`](crate::ServiceKind).
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::node::TestNode;
 
 /// The variable that names the disks for tests.
 pub const DISKS: &str = "CSI_PROXY_FACTS_DISKS";
+/// On Windows, the folder of all files for tests. Only administrators may create folders in Program
+/// Files, so that one with this name is of an earlier run.
+pub const FOLDER: &str = r"C:\Program Files\csi-proxy-selftest";
 
 #[cfg(windows)]
 #[path = "local/windows.rs"]
@@ -60,6 +63,16 @@ mod imp {
     pub(super) fn system_program(name: &str) -> io::Result<PathBuf> {
         Ok(name.into())
     }
+
+    pub(super) fn grant_everyone(_: &Path) {}
+
+    pub(super) fn create_virtual_disk(_: &Path, _: u64, _: u32) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn virtual_disk_number(_: &Path) -> io::Result<u32> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Returns this machine, or `None` if it runs neither Windows nor Wine.
@@ -74,7 +87,7 @@ pub fn end_children_with_this_process() -> io::Result<()> {
 }
 
 /// Creates a folder to which, on Windows, only administrators have access. Errors: `AlreadyExists`;
-/// an ordinary user may have created that folder, and may replace what is in it.
+/// whoever has created that folder may replace what is in it.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     imp::create_folder(path)
 }
@@ -82,4 +95,34 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Returns the absolute path of a program of Windows; elsewhere, its name.
 pub fn system_program(name: &str) -> io::Result<PathBuf> {
     imp::system_program(name)
+}
+
+/// Creates a file for a virtual disk of `size` bytes, with sectors of `sector_size` bytes.
+pub fn create_virtual_disk(file: &Path, size: u64, sector_size: u32) -> io::Result<()> {
+    imp::create_virtual_disk(file, size, sector_size)
+}
+
+/// Returns the number of the disk for an attached file.
+pub fn virtual_disk_number(file: &Path) -> io::Result<u32> {
+    imp::virtual_disk_number(file)
+}
+
+/// Removes a folder that a check has used, with its content. Links and mount points are removed,
+/// and not followed. What the check has denied to everyone is granted again.
+pub fn remove_folder(folder: &Path) -> io::Result<()> {
+    let entries = fs::read_dir(folder).or_else(|_| {
+        imp::grant_everyone(folder);
+        fs::read_dir(folder)
+    })?;
+    for entry in entries {
+        let entry = entry?;
+        let (kind, path) = (entry.file_type()?, entry.path());
+        if kind.is_dir() {
+            remove_folder(&path)?;
+        } else {
+            // On Windows, a link to a directory is removed as a directory.
+            fs::remove_file(&path).or_else(|_| fs::remove_dir(&path))?;
+        }
+    }
+    fs::remove_dir(folder)
 }

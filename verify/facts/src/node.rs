@@ -59,6 +59,8 @@ pub enum VolumeKind {
     Refs,
     /// Without a file system.
     Raw,
+    /// Without a file system, of at most 1 GiB, so that a full format writes no more than that.
+    SmallRaw,
     /// NTFS, smaller than its partition.
     Short,
     /// NTFS on a disk with logical sectors of 4096 bytes.

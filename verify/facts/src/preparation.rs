@@ -1,12 +1,22 @@
 //! Preparation of the disks for tests on Windows: each check finds its disk as if no check had used
 //! it before.
 
-use std::fs;
 use std::path::Path;
 use std::process::{self, Command};
+use std::time::Duration;
+use std::{fs, io, thread};
 
-use crate::isolated::output_of;
+use crate::isolated::{Ended, run};
 use crate::local::system_program;
+
+/// The beginning of the names of diskpart's scripts.
+pub const SCRIPT: &str = "diskpart-";
+
+/// How long a program that prepares disks may take.
+const LONGEST_PROGRAM: Duration = Duration::from_mins(1);
+/// ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION and ERROR_USER_MAPPED_FILE,
+/// by which Windows says that a file is open elsewhere.
+const HELD: [i32; 4] = [5, 32, 33, 1224];
 
 /// The size in MiB to which the disk of `VOLUME_GROWN` grows.
 pub const GROWN_SIZE: u32 = 8192;
@@ -19,7 +29,7 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
     let rest: &[&str] = match kind {
         "DISK_RAW" | "DISK_FOURKN" => &[],
         "DISK_MBR" => &["convert mbr", "create partition primary"],
-        "VOLUME_RAW" => &["convert gpt", "create partition primary"],
+        "VOLUME_RAW" | "VOLUME_SMALLRAW" => &["convert gpt", "create partition primary"],
         "VOLUME_NTFS" | "VOLUME_NTFS4KN" | "VOLUME_GROWN" => &[
             "convert gpt",
             "create partition primary",
@@ -62,16 +72,27 @@ pub fn diskpart_script(kind: &str, file: &Path) -> Option<String> {
 
 /// Runs a diskpart script, which stops at the first line that fails. Whoever can write in `folder`
 /// decides what diskpart does to which disk.
-pub fn diskpart(folder: &Path, script: &str) -> Result<(), String> {
-    let file = folder.join(format!("diskpart-{}.txt", process::id()));
-    fs::write(&file, script).map_err(|error| format!("{}: {error}", file.display()))?;
-    let program = system_program("diskpart.exe").map_err(|error| error.to_string())?;
-    let run = output_of(
-        Command::new(program).arg("/s").arg(&file),
-        &file.with_extension("log"),
-    );
-    run.map(drop)
-        .map_err(|error| format!("diskpart {error}\nIt ran these lines:\n{script}"))
+pub fn diskpart(folder: &Path, script: &str) -> io::Result<Ended> {
+    let file = folder.join(format!("{SCRIPT}{}.txt", process::id()));
+    while_held(|| fs::write(&file, script))?;
+    let mut diskpart = Command::new(system_program("diskpart.exe")?);
+    let ended = run(diskpart.arg("/s").arg(&file), LONGEST_PROGRAM);
+    let _ = fs::remove_file(&file);
+    ended
+}
+
+/// Repeats an operation on a file for some seconds while another program, such as a virus scanner,
+/// has the file open.
+pub fn while_held<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..20 {
+        match operation() {
+            Err(error) if HELD.contains(&error.raw_os_error().unwrap_or_default()) => {
+                thread::sleep(Duration::from_millis(200));
+            }
+            result => return result,
+        }
+    }
+    operation()
 }
 
 /// Returns the file and the identity of a disk for tests in the text of the variable

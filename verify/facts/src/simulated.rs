@@ -139,7 +139,8 @@ impl TestNode for SimulatedNode {
     }
 
     fn volume(&self, kind: VolumeKind) -> TestVolume {
-        let mut disk = DiskDescription::new(10 * GIB);
+        let gibibytes = if kind == VolumeKind::SmallRaw { 1 } else { 10 };
+        let mut disk = DiskDescription::new(gibibytes * GIB);
         disk.content = Content::Partitioned;
         if kind == VolumeKind::System {
             return TestVolume {
@@ -148,7 +149,7 @@ impl TestNode for SimulatedNode {
             };
         }
         let file_system = match kind {
-            VolumeKind::Raw | VolumeKind::Unreadable => None,
+            VolumeKind::Raw | VolumeKind::SmallRaw | VolumeKind::Unreadable => None,
             VolumeKind::Fat32 => Some("FAT32"),
             VolumeKind::Refs | VolumeKind::Recognized => Some("ReFS"),
             _ => Some("NTFS"),

@@ -32,6 +32,12 @@ pub struct Evidence {
     pub fails: BTreeMap<String, String>,
     /// The checks that did not run, by what they lacked.
     pub not_run: BTreeMap<String, BTreeSet<String>>,
+    /// The disks for tests that are missing, each with the reason.
+    #[serde(default)]
+    pub no_disks: BTreeMap<String, String>,
+    /// The steps of the run that failed, except its checks.
+    #[serde(default)]
+    pub errors: Vec<String>,
     /// The fallbacks that the acceptance used, each as its call and the code of Windows.
     pub fallbacks: BTreeSet<String>,
     /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has
@@ -58,8 +64,23 @@ impl Evidence {
         }
     }
 
-    /// Adds what a check printed: the fallbacks that it used, and in the last line its outcome.
+    /// Returns the content of selftest.json.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("an object of texts") + "\n"
+    }
+
+    /// Returns whether each check that ran holds, and no step failed.
+    pub fn is_complete(&self) -> bool {
+        self.fails.is_empty() && self.no_disks.is_empty() && self.errors.is_empty()
+    }
+
+    /// Adds what a check printed, in place of an earlier result: the fallbacks that it used, and in
+    /// the last line its outcome.
     pub fn add(&mut self, id: &str, printed: &str) {
+        self.not_run.retain(|_, checks| {
+            checks.remove(id);
+            !checks.is_empty()
+        });
         let outcome = printed.lines().last().unwrap_or_default();
         self.fallbacks.extend(
             printed

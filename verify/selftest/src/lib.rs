@@ -5,9 +5,16 @@
 //! an [`Evidence`]. docs/windows.md has a part that a test makes of the files in docs/evidence.
 
 mod acceptance;
+mod disks;
 mod evidence;
+mod machine;
+mod order;
 mod page;
+mod run;
 
 pub use acceptance::ACCEPTANCE;
 pub use evidence::Evidence;
+pub use machine::{LocalMachine, Machine};
+pub use order::checks;
 pub use page::{BUILDS, part_of_windows_page, report};
+pub use run::Run;

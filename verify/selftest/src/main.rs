@@ -1,35 +1,42 @@
 //! Proves on this machine, on disks of its own, what csi-proxy depends on, and writes a report
 //! without names.
 
-mod disks;
-mod vhd;
-
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
-use std::{fs, io, process};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use facts::{SimulatedNode, System, TestNode, local_node};
-use selftest::{ACCEPTANCE, Evidence, report};
+use facts::{SimulatedNode, TestNode, local_node};
+use selftest::{LocalMachine, Run, report};
 
-use disks::Disks;
+/// The exit code of a run that has not begun.
+const NOT_BEGUN: u8 = 2;
 
 #[derive(Parser)]
 #[command(
-    about = "Proves on this machine what csi-proxy depends on",
+    about = "Proves on this machine what csi-proxy depends on, and writes the results to \
+             selftest.json and selftest.md",
+    long_about = "Proves on this machine what csi-proxy depends on, on virtual disks of its own, \
+                  which are files in C:\\Program Files\\csi-proxy-selftest. No other disk is \
+                  changed. The results are in selftest.json and selftest.md after each check.\n\n\
+                  Exit code 0: each check that ran holds. 1: a check or a step failed, or a disk \
+                  is missing. 2: the run has not begun.",
     args_conflicts_with_subcommands = true
 )]
 struct Flags {
-    /// Create virtual disks in C:\Program Files\csi-proxy-selftest, overwrite them and remove them
+    /// Create the virtual disks, overwrite them and remove them
     #[arg(long)]
     create_disks: bool,
+    /// Remove what a run has left behind that was ended, and do nothing else
+    #[arg(long, conflicts_with = "create_disks")]
+    clean: bool,
     /// Run only the checks whose ids begin with this text
     #[arg(long, default_value = "", value_name = "TEXT")]
     only: String,
-    /// How long the checks may take
-    #[arg(long, default_value_t = 9)]
+    /// How long the run may take. Checks that are not reached are reported as not run
+    #[arg(long, default_value_t = 30)]
     minutes: u64,
     /// Where to write selftest.json and selftest.md
     #[arg(long, default_value = ".", value_name = "FOLDER")]
@@ -56,71 +63,64 @@ enum Other {
     },
 }
 
-fn main() -> io::Result<ExitCode> {
-    let flags = Flags::parse();
-    // Each run begins with other facts, so that the last ones are also checked on a slow machine.
-    let mut facts = facts::all();
-    let first = usize::try_from(process::id()).expect("an id") % facts.len();
-    facts.rotate_left(first);
-    let mut checks = [&ACCEPTANCE[..], &facts].concat();
+fn main() -> ExitCode {
+    run(Flags::parse()).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::from(NOT_BEGUN)
+    })
+}
+
+fn run(flags: Flags) -> io::Result<ExitCode> {
+    let mut checks = selftest::checks();
     if let Some(Other::One { id }) = flags.other {
-        facts::check_one(&checks, &id)?;
+        facts::check_one(&checks, &id);
         return Ok(ExitCode::SUCCESS);
     }
-    if !flags.create_disks && flags.other.is_none() {
-        eprintln!(
-            "csi-proxy-selftest creates virtual disks, overwrites and removes them, mounts volumes \
-             in new folders C:\\csi-proxy-facts-*, and changes no other disk. Repeat the command \
-             with --create-disks, as administrator"
-        );
-        return Ok(ExitCode::from(2));
+    if !flags.create_disks && !flags.clean && flags.other.is_none() {
+        return Err(io::Error::other(
+            "csi-proxy-selftest creates virtual disks in C:\\Program Files\\csi-proxy-selftest, \
+             overwrites and removes them, and changes no other disk. Repeat the command with \
+             --create-disks, as administrator",
+        ));
     }
-    facts::end_children_with_this_process()?;
-    checks.retain(|check| check.id.starts_with(&flags.only));
-    let begun = Instant::now();
+    // Without a job object, what a killed run has started runs on: this is reported.
+    let job = facts::end_children_with_this_process().err();
     let node =
         local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
-    let mut evidence = Evidence::new(&format!("{:?}", node.system()), node.os());
-    // Wine has no disks, and a simulated node brings its own.
-    let disks = if node.system() == System::Windows {
-        Disks::create(node.os())?
-    } else {
-        Disks::none()
+    checks.retain(|check| check.id.starts_with(&flags.only));
+    let run = Run {
+        machine: &LocalMachine,
+        system: node.system(),
+        os: node.os(),
+        checks: &checks,
+        longest: Duration::from_mins(flags.minutes),
+        output: flags.output,
+        errors: job.iter().map(ToString::to_string).collect(),
     };
-    if let Some(Other::CreateDisksFor { command }) = flags.other {
-        let status = Command::new(&command[0])
-            .args(&command[1..])
-            .env(facts::DISKS, &disks.variable)
-            .status()?;
-        return Ok(if status.success() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        });
-    }
-    let left = Duration::from_mins(flags.minutes).saturating_sub(begun.elapsed());
-    facts::check_each(
-        &checks,
-        &disks.variable,
-        &disks.folder,
-        left,
-        |id, printed| {
-            println!("{id}: {printed}");
-            evidence.add(id, printed);
-        },
-    )?;
-    drop(disks);
-    evidence.seconds = begun.elapsed().as_secs();
-    fs::write(
-        flags.output.join("selftest.json"),
-        serde_json::to_string_pretty(&evidence)? + "\n",
-    )?;
-    fs::write(flags.output.join("selftest.md"), report(&evidence))?;
-    println!(
-        "{}\nselftest.json names no machine, disk or account. Please attach it to an issue.",
-        report(&evidence)
-    );
-    Ok(if evidence.fails.is_empty() {
+    let succeeded = if flags.clean {
+        let errors = run.clean()?;
+        for error in &errors {
+            eprintln!("Failed: {error}");
+        }
+        errors.is_empty()
+    } else if let Some(Other::CreateDisksFor { command }) = flags.other {
+        run.with_disks(|disks| {
+            Command::new(&command[0])
+                .args(&command[1..])
+                .env(facts::DISKS, disks)
+                .status()
+        })?
+        .success()
+    } else {
+        let evidence = run.run()?;
+        println!(
+            "{}\nselftest.json names no machine, disk or account. Please attach the file to an \
+             issue.",
+            report(&evidence)
+        );
+        evidence.is_complete()
+    };
+    Ok(if succeeded {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

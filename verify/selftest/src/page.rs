@@ -11,11 +11,16 @@ pub const BUILDS: [&str; 3] = ["17763", "20348", "26100"];
 /// Returns the page about one run: what is proven on this build of Windows, and what is not.
 pub fn report(evidence: &Evidence) -> String {
     let mut page = format!(
-        "# What is proven on {} {}\n\n{}",
-        evidence.system,
-        evidence.build,
-        table(&[evidence])
+        "# What is proven on {} {}\n\n",
+        evidence.system, evidence.build
     );
+    for (disk, why) in &evidence.no_disks {
+        let _ = writeln!(page, "**No disk {disk}**: {why}\n");
+    }
+    for error in &evidence.errors {
+        let _ = writeln!(page, "**Failed**: {error}\n");
+    }
+    page += &table(&[evidence]);
     for (title, checks) in &evidence.not_run {
         let _ = write!(page, "\nNot run (missing: {title}): {}\n", list(checks));
     }
@@ -84,7 +89,8 @@ pub fn part_of_windows_page(all: &[Evidence]) -> String {
         .collect();
     if all.is_empty() {
         return "**csi-proxy has never run on a real Windows node**: [the folder of \
-                reports](evidence/README.md) is empty.\n"
+                reports](evidence/README.md) is empty. [Prove it on your \
+                Windows](prove-on-windows.md).\n"
             .to_owned();
     }
     let on = |build: &str| -> BTreeSet<&String> {

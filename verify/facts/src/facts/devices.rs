@@ -15,8 +15,8 @@ use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, missing};
 /// The size of a buffer that every answer fits in.
 pub(crate) const ENOUGH: usize = 16 << 10;
 
-/// Disks with higher numbers are not searched.
-const MOST_DISKS: u32 = 512;
+/// No disk is searched behind a gap of so many numbers.
+const LONGEST_GAP: u32 = 100;
 
 /// The rights to read and to write.
 pub(crate) const READ_WRITE: Access = Access::GENERIC_READ.union(Access::GENERIC_WRITE);
@@ -202,9 +202,16 @@ impl DiskIdentity {
     pub fn all(os: &dyn Os) -> Vec<(u32, Self)> {
         let how = Open::existing(Access::GENERIC_READ, Options::empty());
         let read = |number| Self::read(&*os.open(&NtPath::disk(number), &how)?);
-        (0..MOST_DISKS)
-            .filter_map(|number| Some((number, read(number).ok()?)))
-            .collect()
+        let (mut found, mut end) = (Vec::new(), LONGEST_GAP);
+        let mut number = 0;
+        while number < end {
+            if let Ok(identity) = read(number) {
+                found.push((number, identity));
+                end = number + LONGEST_GAP;
+            }
+            number += 1;
+        }
+        found
     }
 
     /// Reads the identity of an open disk, with the right to read.
@@ -240,6 +247,14 @@ pub(crate) fn full_size(handle: &dyn Handle) -> OsResult<FsFullSizeInformation> 
             assert_eq!(filled, size_of_val(&size));
             size
         })
+}
+
+/// Returns the free space of drive C: in bytes.
+pub fn free_space(os: &dyn Os) -> OsResult<u64> {
+    let how = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
+    let size = full_size(&*os.open(&NtPath::drive_root('C'), &how)?)?;
+    let unit = u64::from(size.sectors_per_unit) * u64::from(size.bytes_per_sector);
+    Ok(size.caller_available_units * unit)
 }
 
 /// Returns whether Windows lists the volume.

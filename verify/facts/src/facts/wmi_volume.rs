@@ -39,7 +39,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(refused, 43006);
     }),
     Fact::new("WMI-VOL-02", |node| {
-        let raw = node.volume(VolumeKind::Raw);
+        let raw = node.volume(VolumeKind::SmallRaw);
         begin_format(node, raw);
         let path = one(node, &volume_query(raw)).path;
         assert_eq!(call(node, &path, "Format", &ntfs()).0, 40001);
@@ -86,7 +86,7 @@ pub(crate) const FACTS: &[Fact] = &[
         assert_eq!(call(node, &one(node, &wql).path, "Format", &ntfs()).0, 0);
     }),
     Fact::new("WMI-VOL-10", |node| {
-        let raw = node.volume(VolumeKind::Raw);
+        let raw = node.volume(VolumeKind::SmallRaw);
         begin_format(node, raw);
         let mut refusals = 0;
         let opened = loop {

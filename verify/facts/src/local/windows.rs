@@ -11,12 +11,14 @@ use std::{env, fs, io, process, thread};
 
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str, Uuid};
 use os_win32::file_security::{self, ADMINISTRATORS_ONLY};
-use os_win32::{Windows, own_process, system};
+use os_win32::{Windows, own_process, system, virtual_disk};
 
 use crate::facts::devices::{device_number, extents};
 use crate::network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};
-use crate::{DISKS, DiskIdentity, diskpart, diskpart_script, named_disk};
+use crate::{
+    DISKS, DiskIdentity, FOLDER, diskpart, diskpart_script, named_disk, remove_folder, run,
+};
 
 struct LocalNode {
     os: Windows,
@@ -42,7 +44,7 @@ pub(super) fn local_node() -> Option<Box<dyn TestNode>> {
 
 pub(super) fn end_children_with_this_process() -> io::Result<()> {
     own_process::end_children_with_this_process()
-        .map_err(|code| io::Error::other(format!("the job object: {code}")))
+        .map_err(|code| io::Error::other(format!("create a job object: error {}", code.0)))
 }
 
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
@@ -53,14 +55,40 @@ pub(super) fn system_program(name: &str) -> io::Result<PathBuf> {
     system::program(name)
 }
 
-/// Creates a folder on drive C: and returns its path. Uses no folder that exists: any user may
-/// create folders there.
+pub(super) fn create_virtual_disk(file: &Path, size: u64, sector_size: u32) -> io::Result<()> {
+    virtual_disk::create(file, size, sector_size)
+}
+
+pub(super) fn virtual_disk_number(file: &Path) -> io::Result<u32> {
+    virtual_disk::number(file)
+}
+
+pub(super) fn grant_everyone(folder: &Path) {
+    change_access(folder, &["/remove:d", "*S-1-1-0"]);
+}
+
+/// Runs icacls, whose output is in the language of the system.
+fn change_access(path: &Path, change: &[&str]) -> bool {
+    let icacls = system_program("icacls.exe").map(Command::new);
+    icacls
+        .and_then(|mut icacls| run(icacls.arg(path).args(change), Duration::from_mins(1)))
+        .is_ok_and(|ended| ended.failure.is_none())
+}
+
+/// Creates a folder for the directories of this process, and returns its path.
 fn new_folder() -> String {
+    match create_folder(Path::new(FOLDER)) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            panic!("{FOLDER} is not created: {error}")
+        }
+        _ => {}
+    }
     let mut number = 0;
     loop {
-        let path = format!(r"C:\csi-proxy-facts-{}-{number}", process::id());
+        let path = format!(r"{FOLDER}\facts-{}-{number}", process::id());
         match create_folder(Path::new(&path)) {
             Ok(()) => return path,
+            // Of a process that had the same id.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             Err(error) => panic!("{path} is not created: {error}"),
         }
@@ -70,7 +98,9 @@ fn new_folder() -> String {
 impl Drop for LocalNode {
     fn drop(&mut self) {
         if let Some(folder) = self.folder.get() {
-            let _ = fs::remove_dir_all(folder);
+            let _ = remove_folder(Path::new(folder));
+            // Only if nothing else is in it.
+            let _ = fs::remove_dir(FOLDER);
         }
     }
 }
@@ -119,14 +149,9 @@ impl TestNode for LocalNode {
             missing("access control lists");
         }
         // Everyone is denied everything. What is below a directory inherits no entry of this kind.
-        let changed = Command::new(system_program("icacls.exe").expect("a path"))
-            .args([path, "/deny", "*S-1-1-0:F"])
-            .output()
-            .expect("icacls runs");
         assert!(
-            changed.status.success(),
-            "icacls {path}: {}",
-            String::from_utf8_lossy(&changed.stdout)
+            change_access(Path::new(path), &["/deny", "*S-1-1-0:F"]),
+            "icacls denies access to {path}"
         );
     }
 
@@ -238,7 +263,8 @@ impl LocalNode {
         if self.prepared.borrow_mut().insert(identity.to_owned())
             && let Some(script) = diskpart_script(kind, file)
         {
-            diskpart(file.parent().expect("a path"), &script).expect("the disk is prepared");
+            let ended = diskpart(file.parent().expect("a path"), &script).expect("diskpart runs");
+            assert!(ended.failure.is_none(), "the disk is prepared: {ended:?}");
         }
         let mut found = DiskIdentity::all(&self.os);
         found.retain(|(_, found)| format!("{found:?}") == identity);
