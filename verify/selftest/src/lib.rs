@@ -5,9 +5,17 @@
 //! an [`Evidence`]. docs/windows.md has a part that a test makes of the files in docs/evidence.
 
 mod acceptance;
+mod clouds;
+mod disks_of_node;
 mod evidence;
+mod form;
 mod page;
 
 pub use acceptance::ACCEPTANCE;
+pub use clouds::{Cloud, part_about_clouds, wrong_citation};
+pub use disks_of_node::{
+    DisksOfNode, RecordedDevice, RecordedDisk, RecordedIdentifier, RecordedIds, RecordedLocation,
+    RecordedMsftDisk, recorded_disks,
+};
 pub use evidence::Evidence;
 pub use page::{BUILDS, part_of_windows_page, report};
