@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::Package;
 
+use crate::address::Address;
 use crate::{Error, workspace};
 
+mod addresses;
 mod cfg;
 mod crate_deps;
 mod external_deps;
@@ -65,12 +67,14 @@ fn breaches() -> Result<Vec<String>, Error> {
         &fs::read_to_string(root.join(external_deps::PAGE))?,
     ));
     let sources = sources()?;
+    let address = Address::of_tree()?;
     breaches.extend(layers::breaches(&sources));
     breaches.extend(mutants::breaches(&sources));
     breaches.extend(texts::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
+        breaches.extend(addresses::breaches(source, &address));
         breaches.extend(file_size::breach(source));
         breaches.extend(unsafe_code::breach(source));
         breaches.extend(cfg::breaches(source, is_crate_root));
@@ -98,7 +102,7 @@ fn sources() -> Result<Vec<Source>, Error> {
         .ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
     let checked = |file: &PathBuf| {
         let extension = file.extension().and_then(|extension| extension.to_str());
-        ["rs", "toml", "md", "go", "txt"]
+        ["rs", "toml", "md", "go", "txt", "yaml", "yml"]
             .iter()
             .any(|known| extension == Some(known))
     };

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+mod address;
 mod bench;
 mod checks;
 mod ci;

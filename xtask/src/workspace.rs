@@ -59,6 +59,13 @@ pub(crate) fn version() -> Result<String, Error> {
     ))
 }
 
+/// Returns the address of the repository.
+pub(crate) fn repository() -> Result<String, Error> {
+    let packages = metadata()?.packages;
+    let repository = packages.into_iter().find_map(|package| package.repository);
+    Ok(repository.ok_or("no package has a repository")?)
+}
+
 /// Returns the commit that is checked out, with `-dirty` if files have changed.
 pub(crate) fn commit() -> Option<String> {
     git(&[

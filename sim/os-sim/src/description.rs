@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::timing::Timing;
 use crate::description::quantity::NumberOrText;
-use crate::disks::OFFLINE_BY_POLICY;
+use crate::disks::{OFFLINE_BY_POLICY, PRODUCT, VENDOR};
 use crate::hex;
 use crate::iscsi::{Portal, Target};
 use crate::services::ServiceModel;
@@ -75,6 +75,10 @@ pub struct DiskDescription {
     /// The location (`MSFT_Disk.Location`). Default: a location whose LUN is the number of the
     /// disk.
     pub location: Option<String>,
+    /// The vendor, as the device reports it.
+    pub vendor: String,
+    /// The product, as the device reports it.
+    pub product: String,
     /// The serial number. An empty text means no serial number. Default: a generated number.
     pub serial: Option<String>,
     /// The serial number that the storage provider reports (`MSFT_Disk.SerialNumber`). Default:
@@ -277,6 +281,8 @@ impl Default for DiskDescription {
             number: None,
             bus: BusType::SAS.0,
             location: None,
+            vendor: VENDOR.to_owned(),
+            product: PRODUCT.to_owned(),
             serial: None,
             provider_serial: None,
             page83: Page83::Unique,

@@ -25,7 +25,7 @@ const GPT_ENTRIES: u64 = 128 * 128;
 /// The end of the Microsoft reserved partition.
 const RESERVED_END: u64 = 16 << 20;
 
-/// The vendor and the product of every disk, as the device reports them.
+/// The vendor and the product of most disks, as the device reports them.
 pub(crate) const VENDOR: &str = "Msft    ";
 pub(crate) const PRODUCT: &str = "Virtual Disk    ";
 
@@ -59,6 +59,8 @@ pub(crate) struct Disk {
     pub offline_again: u32,
     pub bus: u32,
     pub location: String,
+    pub vendor: String,
+    pub product: String,
     pub serial: Option<String>,
     /// The serial number that the storage provider reports. Default: `serial`.
     pub provider_serial: Option<String>,

@@ -45,14 +45,6 @@ pub(crate) struct Folder<'a> {
     lock: File,
 }
 
-/// The disks for tests.
-pub(crate) struct Disks {
-    /// The text of the variable that names the disks.
-    pub(crate) variable: String,
-    /// The numbers of the disks.
-    pub(crate) numbers: Vec<u32>,
-}
-
 impl<'a> Folder<'a> {
     /// The kinds of errors after which nothing may be done.
     pub(crate) const REFUSALS: [io::ErrorKind; 2] =
@@ -143,22 +135,19 @@ impl<'a> Folder<'a> {
 
     /// Creates a disk for each kind. A disk that cannot be created, or is not certain to be the new
     /// one, is left out: its checks do not run.
-    pub(crate) fn create_disks(&self, os: &dyn Os, evidence: &mut Evidence) -> Disks {
-        let mut disks = Disks {
-            variable: String::new(),
-            numbers: Vec::new(),
-        };
+    /// Returns the text of the variable that names the disks.
+    pub(crate) fn create_disks(&self, os: &dyn Os, evidence: &mut Evidence) -> String {
+        let mut disks = String::new();
         for (name, sector_size, size) in KINDS {
             let file = Path::new(FOLDER).join(format!("{}.vhdx", name.to_lowercase()));
             // A size that a disk of somebody else is not likely to have.
             let size = size + process::id() % 100;
             match self.create_disk(os, &file, size, sector_size) {
-                Ok((number, mut identity)) => {
+                Ok(mut identity) => {
                     if name == GROWN {
                         identity.size = i64::from(GROWN_SIZE) << 20;
                     }
-                    let _ = writeln!(disks.variable, "{name}\t{}\t{identity:?}", file.display());
-                    disks.numbers.push(number);
+                    let _ = writeln!(disks, "{name}\t{}\t{identity:?}", file.display());
                 }
                 Err(why) => {
                     println!("No disk {name}: {why}");
@@ -175,7 +164,7 @@ impl<'a> Folder<'a> {
         file: &Path,
         size: u32,
         sector_size: u32,
-    ) -> Result<(u32, DiskIdentity), String> {
+    ) -> Result<DiskIdentity, String> {
         let before = DiskIdentity::all(os);
         let file_name = file.display();
         if let Err(error) =
@@ -239,7 +228,7 @@ fn is_known(path: &Path) -> bool {
         || name.strip_prefix("facts-").is_some_and(is_numbered)
 }
 
-/// Returns the number and the identity of the only disk that can be the new one: no disk had its
+/// Returns the identity of the only disk that can be the new one: no disk had its
 /// number or its identity before, it has the size in MiB, it consists of a file, and has the number,
 /// if that is known.
 fn proven(
@@ -247,7 +236,7 @@ fn proven(
     number: Option<u32>,
     size: u32,
     before: &[(u32, DiskIdentity)],
-) -> Option<(u32, DiskIdentity)> {
+) -> Option<DiskIdentity> {
     let mut own = DiskIdentity::all(os);
     own.retain(|(found, identity)| {
         number.is_none_or(|number| *found == number)
@@ -257,7 +246,8 @@ fn proven(
             && identity.bus == BusType::FILE_BACKED_VIRTUAL.0
             && identity.size == i64::from(size) << 20
     });
-    own.pop().filter(|_| own.is_empty())
+    let (_, identity) = own.pop()?;
+    own.is_empty().then_some(identity)
 }
 
 #[cfg(test)]
@@ -310,7 +300,7 @@ mod tests {
         let all = DiskIdentity::all(os);
         let others = [0, 2].map(|number| all[number].clone());
         for number in [None, Some(1)] {
-            assert_eq!(proven(os, number, 4097, &others), Some(all[1].clone()));
+            assert_eq!(proven(os, number, 4097, &others), Some(all[1].1.clone()));
         }
         let renumbered = (7, all[1].1.clone());
         for (number, size, others) in [

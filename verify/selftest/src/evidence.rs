@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use os::{Os, OsError, U16String};
 use serde::{Deserialize, Serialize};
 
+use crate::DisksOfNode;
+
 /// The key of the registry with the version of Windows.
 const KEY: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
@@ -38,6 +40,9 @@ pub struct Evidence {
     /// The steps of the run that failed, except its checks.
     #[serde(default)]
     pub errors: Vec<String>,
+    /// The disks of the machine before the run.
+    #[serde(default)]
+    pub disks_of_node: DisksOfNode,
     /// The fallbacks that the acceptance used, each as its call and the code of Windows.
     pub fallbacks: BTreeSet<String>,
     /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has

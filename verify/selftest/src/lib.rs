@@ -5,16 +5,24 @@
 //! an [`Evidence`]. docs/windows.md has a part that a test makes of the files in docs/evidence.
 
 mod acceptance;
+mod clouds;
 mod disks;
+mod disks_of_node;
 mod evidence;
+mod form;
 mod machine;
 mod order;
 mod page;
 mod run;
 
 pub use acceptance::ACCEPTANCE;
+pub use clouds::{Cloud, part_about_clouds, wrong_citation};
+pub use disks_of_node::{
+    DisksOfNode, RecordedDevice, RecordedDisk, RecordedIdentifier, RecordedIds, RecordedLocation,
+    RecordedMsftDisk, recorded_disks,
+};
 pub use evidence::Evidence;
 pub use machine::{LocalMachine, Machine};
 pub use order::checks;
 pub use page::{BUILDS, part_of_windows_page, report};
-pub use run::Run;
+pub use run::{RECORD_DISKS, Run};

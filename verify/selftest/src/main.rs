@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use facts::{SimulatedNode, TestNode, local_node};
-use selftest::{LocalMachine, Run, report};
+use selftest::{LocalMachine, RECORD_DISKS, Run, recorded_disks, report};
+use storage_ops::{Config, Node};
 
 /// The exit code of a run that has not begun.
 const NOT_BEGUN: u8 = 2;
@@ -53,6 +54,9 @@ enum Other {
         /// The id of the check
         id: String,
     },
+    /// Print how the disks of this machine identify themselves
+    #[command(hide = true, name = RECORD_DISKS)]
+    RecordDisks,
     /// Create the virtual disks, run a program that finds their numbers in its environment, and
     /// remove them
     #[command(hide = true)]
@@ -76,6 +80,14 @@ fn run(flags: Flags) -> io::Result<ExitCode> {
         facts::check_one(&checks, &id);
         return Ok(ExitCode::SUCCESS);
     }
+    let node =
+        local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
+    if let Some(Other::RecordDisks) = flags.other {
+        let operations = Node::new(node.process(), Config::default());
+        let disks = recorded_disks(&operations, node.os());
+        println!("{}", serde_json::to_string(&disks)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     if !flags.create_disks && !flags.clean && flags.other.is_none() {
         return Err(io::Error::other(
             "csi-proxy-selftest creates virtual disks in C:\\Program Files\\csi-proxy-selftest, \
@@ -85,8 +97,6 @@ fn run(flags: Flags) -> io::Result<ExitCode> {
     }
     // Without a job object, what a killed run has started runs on: this is reported.
     let job = facts::end_children_with_this_process().err();
-    let node =
-        local_node().unwrap_or_else(|| Box::new(SimulatedNode::default()) as Box<dyn TestNode>);
     checks.retain(|check| check.id.starts_with(&flags.only));
     let run = Run {
         machine: &LocalMachine,
@@ -114,9 +124,10 @@ fn run(flags: Flags) -> io::Result<ExitCode> {
     } else {
         let evidence = run.run()?;
         println!(
-            "{}\nselftest.json names no machine, disk or account. Please attach the file to an \
-             issue.",
-            report(&evidence)
+            "{}\nselftest.json names no machine, disk or account. Please send the file, also if \
+             checks have failed: {}/issues/new?template=windows.yml",
+            report(&evidence),
+            env!("CARGO_PKG_REPOSITORY")
         );
         evidence.is_complete()
     };

@@ -1,17 +1,22 @@
 //! A run of the self-test.
 
-use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{env, io};
 
 use facts::{Fact, NO_TIME, System, code_of};
 use os::Os;
 
 use crate::disks::Folder;
-use crate::{Evidence, Machine, report};
+use crate::{DisksOfNode, Evidence, Machine, report};
 
 /// The free space on drive C: in GiB that a run needs.
 const FREE_SPACE: u64 = 10;
+/// The argument with which the program records the disks.
+pub const RECORD_DISKS: &str = "record-disks";
+/// How long the recording of the disks may take.
+const LONGEST_RECORDING: Duration = Duration::from_mins(1);
 /// How often a file is written while another program, such as a virus scanner, has the file open.
 const ATTEMPTS: u32 = 10;
 
@@ -52,6 +57,13 @@ impl Run<'_> {
             ))
         })?;
         println!("selftest.json has the results from now on.");
+        if let Some(folder) = &folder {
+            folder.clean(&mut evidence.errors);
+        }
+        match self.record_disks() {
+            Ok(disks) => evidence.disks_of_node = disks,
+            Err(why) => evidence.errors.push(format!("record the disks: {why}")),
+        }
         let disks = self.create_disks(folder.as_ref(), &mut evidence);
         let left = self.longest.saturating_sub(begun.elapsed());
         let run = |command: &mut _, longest| self.machine.run(command, longest);
@@ -83,6 +95,9 @@ impl Run<'_> {
     pub fn with_disks<T>(&self, program: impl FnOnce(&str) -> io::Result<T>) -> io::Result<T> {
         let mut evidence = Evidence::default();
         let folder = self.folder(&mut evidence.errors)?;
+        if let Some(folder) = &folder {
+            folder.clean(&mut evidence.errors);
+        }
         let disks = self.create_disks(folder.as_ref(), &mut evidence);
         let result = program(&disks);
         if let Some(folder) = folder {
@@ -135,10 +150,21 @@ impl Run<'_> {
     }
 
     fn create_disks(&self, folder: Option<&Folder<'_>>, evidence: &mut Evidence) -> String {
-        folder.map_or_else(String::new, |folder| {
-            folder.clean(&mut evidence.errors);
-            folder.create_disks(self.os, evidence).variable
-        })
+        folder.map_or_else(String::new, |folder| folder.create_disks(self.os, evidence))
+    }
+
+    /// Records the disks of the machine in a process of its own, which may hang.
+    fn record_disks(&self) -> Result<DisksOfNode, String> {
+        let ended = env::current_exe().and_then(|program| {
+            let mut record = Command::new(program);
+            self.machine
+                .run(record.arg(RECORD_DISKS), LONGEST_RECORDING)
+        });
+        let ended = ended.map_err(|error| code_of(&error))?;
+        match ended.failure {
+            Some(failure) => Err(failure),
+            None => serde_json::from_str(&ended.printed).map_err(|_| "no valid answer".to_owned()),
+        }
     }
 
     /// Writes new files and renames them, so that a file is complete whenever the machine stops.

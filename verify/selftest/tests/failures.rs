@@ -16,7 +16,7 @@ use facts::{Ended, Fact, NO_TIME, SimulatedNode, System};
 use os::Os;
 use os::abi::BusType;
 use os_sim::{DiskDescription, Sim};
-use selftest::{Evidence, LocalMachine, Machine, Run};
+use selftest::{DisksOfNode, Evidence, LocalMachine, Machine, RECORD_DISKS, Run};
 
 /// How many programs run at once.
 const WORKERS: usize = 4;
@@ -174,6 +174,10 @@ impl Machine for Bench {
     fn run(&self, command: &mut Command, _: Duration) -> io::Result<Ended> {
         let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let is_check = arguments[0] == "one";
+        if arguments[0] == RECORD_DISKS {
+            let disks = DisksOfNode::default();
+            return self.program_step(|| serde_json::to_string(&disks).expect("JSON"));
+        }
         let ended = self.program_step(|| {
             if !is_check {
                 return String::new();

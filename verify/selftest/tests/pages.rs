@@ -3,10 +3,11 @@
 //! `BLESS=1 cargo test -p csi-proxy-selftest` writes the part of docs/windows.md.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use selftest::{BUILDS, Evidence, part_of_windows_page};
+use selftest::{BUILDS, Evidence, part_about_clouds, part_of_windows_page};
 
 const HEADING: &str = "\n## What is proven on Windows\n\n";
 
@@ -40,9 +41,18 @@ fn the_page_about_windows_has_what_the_reports_prove() {
         .replace("\r\n", "\n");
     let (before, rest) = page.split_once(HEADING).expect("the heading");
     let (_, after) = rest.split_once("\n## ").expect("another heading");
+    let names = files
+        .iter()
+        .filter_map(|file| file.file_name().and_then(OsStr::to_str));
+    let of_nodes: Vec<_> = names
+        .zip(&reports)
+        .filter(|(_, report)| report.system == "Windows")
+        .map(|(name, report)| (name, &report.disks_of_node))
+        .collect();
     let renewed = format!(
-        "{before}{HEADING}{}\n## {after}",
-        part_of_windows_page(&reports)
+        "{before}{HEADING}{}\n{}\n## {after}",
+        part_of_windows_page(&reports),
+        part_about_clouds(&of_nodes)
     );
     if env::var_os("BLESS").is_some() {
         fs::write(docs("windows.md"), &renewed).expect("the page is written");

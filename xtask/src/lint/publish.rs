@@ -73,6 +73,7 @@ fn missing_metadata(package: &Package) -> impl Iterator<Item = &'static str> {
         ("description", package.description.is_some()),
         ("license", package.license.is_some()),
         ("LICENSE", folder.join("LICENSE").is_file()),
+        ("repository", package.repository.is_some()),
         ("documentation", package.documentation.is_some()),
         (
             "readme",

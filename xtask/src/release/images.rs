@@ -106,7 +106,7 @@ fn push_image(oras: &Path, image: &str, platform: &Platform) -> Result<(), Error
             "Env": [if on_windows { r"PATH=C:\Windows\System32;C:\Windows" } else { "PATH=/" }],
             "Labels": {
                 label("title"): platform.packages[0], label("version"): workspace::version()?,
-                label("revision"): workspace::git(&["rev-parse", "HEAD"]), label("licenses"): "Apache-2.0",
+                label("source"): workspace::repository()?, label("revision"): workspace::git(&["rev-parse", "HEAD"]), label("licenses"): "Apache-2.0",
             },
         },
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sha256(&staging().join(&layer))?)]},

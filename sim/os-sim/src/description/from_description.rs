@@ -157,6 +157,8 @@ impl State {
             location: description.location.clone().unwrap_or_else(|| {
                 format!("Integrated : Adapter 3 : Port 0 : Target 0 : LUN {number}")
             }),
+            vendor: description.vendor.clone(),
+            product: description.product.clone(),
             serial: match &description.serial {
                 None => Some(format!("SIM{instance:013}")),
                 Some(serial) => Some(serial.clone()).filter(|serial| !serial.is_empty()),

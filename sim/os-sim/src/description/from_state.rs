@@ -225,6 +225,8 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
         number: Some(disk.number),
         bus: disk.bus,
         location: Some(disk.location.clone()),
+        vendor: disk.vendor.clone(),
+        product: disk.product.clone(),
         serial: Some(disk.serial.clone().unwrap_or_default()),
         provider_serial: disk.provider_serial.clone(),
         page83: describe_page83(disk),

@@ -9,7 +9,7 @@ use os::abi::{
 use os::{Access, OsError, OsResult, Uuid};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::disks::{Disk, Layout, PRODUCT, Partition, PartitionKind, VENDOR};
+use crate::disks::{Disk, Layout, Partition, PartitionKind};
 use crate::state::{DeviceId, State};
 
 impl State {
@@ -165,8 +165,8 @@ fn device_descriptor(disk: &Disk) -> Vec<u8> {
         device_type_modifier: 0,
         removable_media: 0,
         command_queueing: 1,
-        vendor_id_offset: append(VENDOR),
-        product_id_offset: append(PRODUCT),
+        vendor_id_offset: append(&disk.vendor),
+        product_id_offset: append(&disk.product),
         product_revision_offset: append("1.0 "),
         serial_number_offset: disk.serial.as_deref().map_or(0, append),
         bus_type: disk.bus,

@@ -76,11 +76,12 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         Layout::Mbr { .. } | Layout::Superfloppy => 1,
         Layout::Gpt { .. } => 2,
     };
-    let unique_id = disk
+    let best = disk
         .identifiers
         .as_ref()
-        .and_then(|all| best_identifier(all))
-        .map(|best| hex::encode(&best.bytes));
+        .and_then(|all| best_identifier(all));
+    let unique_id = best.map(|best| hex::encode(&best.bytes));
+    let friendly_name = format!("{} {}", disk.vendor.trim(), disk.product.trim());
     let location = if disk.location.is_empty() {
         Value::Null
     } else {
@@ -93,6 +94,13 @@ pub(crate) fn disk_instance(disk: &Disk) -> Instance {
         [
             ("ObjectId", text(&*id)),
             ("UniqueId", unique_id.map_or(Value::Null, text)),
+            (
+                "UniqueIdFormat",
+                best.map_or(Value::Null, |best| Value::U32(best.kind)),
+            ),
+            ("FriendlyName", text(friendly_name)),
+            ("Manufacturer", text(&*disk.vendor)),
+            ("Model", text(&*disk.product)),
             ("Number", Value::U32(disk.number)),
             ("Path", text(disk.interface())),
             ("Location", location),

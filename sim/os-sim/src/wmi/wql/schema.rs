@@ -81,10 +81,13 @@ const CLASSES: &[Class] = &[
         Storage,
         "MSFT_Disk",
         &[
-            (Text, "Location ObjectId Path SerialNumber UniqueId"),
+            (
+                Text,
+                "FriendlyName Location Manufacturer Model ObjectId Path SerialNumber UniqueId",
+            ),
             (
                 Number,
-                "BusType LargestFreeExtent Number OfflineReason PartitionStyle Size",
+                "BusType LargestFreeExtent Number OfflineReason PartitionStyle Size UniqueIdFormat",
             ),
             (Bool, "IsOffline IsReadOnly"),
             (Other, "OperationalStatus"),
