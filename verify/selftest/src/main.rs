@@ -34,7 +34,12 @@ struct Flags {
     #[arg(long, conflicts_with = "create_disks")]
     clean: bool,
     /// Run only the checks whose ids begin with this text
-    #[arg(long, default_value = "", value_name = "TEXT")]
+    #[arg(
+        long,
+        default_value = "",
+        hide_default_value = true,
+        value_name = "TEXT"
+    )]
     only: String,
     /// How long the run may take. Checks that are not reached are reported as not run
     #[arg(long, default_value_t = 30)]
