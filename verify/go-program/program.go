@@ -1,6 +1,10 @@
 //go:build program
 
-// Package program names the Go csi-proxy as a dependency, so that its module and those it needs are listed in go.sum.
+// Package program names the Go csi-proxy and its integration tests as dependencies, so that its module and those it needs
+// are listed in go.sum.
 package program
 
-import _ "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"
+import (
+	_ "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"
+	_ "github.com/kubernetes-csi/csi-proxy/integrationtests"
+)

@@ -64,6 +64,11 @@ pub(crate) fn test() -> Result<Summary, Error> {
         sum += node_plugins::test(&[])?;
         sum += simtest()?;
     }
+    // Compiled also where Wine is missing.
+    sum += Summary::of_result(
+        "the integration tests of the Go program",
+        programs::built(programs::INTEGRATION_TESTS).map(|_| true),
+    );
     sum += over_pipes(&source, on_windows)?;
     sum += node_plugins::test_windows_program()?;
     Ok(sum)
@@ -165,6 +170,7 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             .as_ref()
             .map_or_else(|| Command::new(path), |prefix| prefix.command(path))
     };
+    let integration_tests = programs::built(programs::INTEGRATION_TESTS)?;
     let mut sum = Summary::default();
     for name in CLIENTS {
         let client = programs::built(&format!("client-{name}.exe"))?;
@@ -181,6 +187,10 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
             let served = Daemon::start(program(&daemon).args(log()))?;
             sum += calls_of(program(&client).arg("-windows-node"));
+            // Most of the others need PowerShell, disks or links: docs/appendix-windows.md.
+            sum += calls_of(
+                program(&integration_tests).args(["-test.v", "-test.run=TestVolumeAPIs/Negative"]),
+            );
             sum += served.end();
         }
     }

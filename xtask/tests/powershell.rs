@@ -207,7 +207,7 @@ fn every_step_of_a_workflow_is_parsed_and_names_a_script_that_exists() {
             .lines()
             .find(|line| line.contains("go-version-file:") && !line.contains("/go.mod"));
         assert_eq!(other, None, "{}", file.display());
-        // Scripts of bash are for Linux, which actionlint checks.
+        // actionlint checks scripts of bash.
         for Step {
             name,
             shell,

@@ -8,8 +8,8 @@ use std::process::Command;
 use crate::{Error, process, workspace};
 
 /// Each program, the folder of its package, and the file that takes the place of `go.mod`, if any.
-/// A name with `.test` is a program of tests, and one with `.exe` is for Windows.
-const PROGRAMS: [(&str, &str, &str); 16] = [
+/// A name with `.test` is a program of tests, and one that ends with `.exe` is for Windows.
+const PROGRAMS: [(&str, &str, &str); 17] = [
     ("client-pinned", "verify/go-client", ""),
     ("client-newest", "verify/go-client", "newest.mod"),
     ("client-pinned.test", "verify/go-client", ""),
@@ -30,8 +30,13 @@ const PROGRAMS: [(&str, &str, &str); 16] = [
     ("simtest.test", "sim/simtest", ""),
     ("simtest-example.test", "sim/simtest/example", ""),
     (DEPLOY_TESTS, "verify/deploy", ""),
+    (INTEGRATION_TESTS, "verify/go-program", ""),
 ];
 const DEPLOY_TESTS: &str = "deploy.test";
+/// The integration tests of the csi-proxy written in Go, unchanged.
+pub(crate) const INTEGRATION_TESTS: &str = "integration.test.exe";
+/// Their package, in the module that `verify/go-program` requires.
+const INTEGRATION_PACKAGE: &str = "github.com/kubernetes-csi/csi-proxy/integrationtests";
 
 /// Downloads and compiles the programs of the Go client and the node plugins, or with `deploy`
 /// those of the tests of `deploy`. Prints what cannot be built; its test then fails.
@@ -49,7 +54,7 @@ pub(crate) fn build_all(deploy: bool) {
 
 /// Returns whether the tests on Windows run the program.
 fn is_needed_on_windows(name: &str) -> bool {
-    kind(name) == Some("exe") || ["node-plugins.test", DEPLOY_TESTS].contains(&name)
+    is_for_windows(name) || ["node-plugins.test", DEPLOY_TESTS].contains(&name)
 }
 
 /// Builds a program.
@@ -61,7 +66,7 @@ pub(crate) fn build(name: &str) -> Result<PathBuf, Error> {
     }
     let mut go = Command::new("go");
     go.current_dir(workspace::root().join(folder));
-    if kind(name) == Some("test") {
+    if name.contains(".test") {
         go.args(["test", "-c"]);
     } else {
         go.arg("build");
@@ -69,11 +74,16 @@ pub(crate) fn build(name: &str) -> Result<PathBuf, Error> {
     if !module.is_empty() {
         go.args(["-modfile", module]);
     }
-    if kind(name) == Some("exe") {
+    if is_for_windows(name) {
         go.env("GOOS", "windows").env("GOARCH", "amd64");
     }
     go.env("CGO_ENABLED", "0");
-    process::must_succeed(go.arg("-o").arg(&file).arg(".")).map(|()| file)
+    let package = if name == INTEGRATION_TESTS {
+        INTEGRATION_PACKAGE
+    } else {
+        "."
+    };
+    process::must_succeed(go.arg("-o").arg(&file).arg(package)).map(|()| file)
 }
 
 /// Returns the folder of the package of a program, and the file that takes the place of `go.mod`.
@@ -83,9 +93,8 @@ fn source(name: &str) -> Result<(&'static str, &'static str), Error> {
     Ok((folder, module))
 }
 
-/// Returns what follows the dot in the name of a program.
-fn kind(name: &str) -> Option<&str> {
-    name.split_once('.').map(|(_, kind)| kind)
+fn is_for_windows(name: &str) -> bool {
+    name.rsplit('.').next() == Some("exe")
 }
 
 fn file(name: &str) -> PathBuf {
