@@ -20,8 +20,10 @@ pub type Results = BTreeMap<String, String>;
 /// The result of a check that had no time left.
 pub const NO_TIME: &str = "missing: time for this check";
 
-/// How long a check may take.
-const LONGEST: Duration = Duration::from_mins(2);
+/// How long a check may take: longer than diskpart and a change by WMI.
+const LONGEST: Duration = Duration::from_mins(6);
+/// What precedes the failure of a program whose check has ended.
+pub const AFTER: &str = "after the check, it ";
 /// How long the output of a program may still arrive after its end.
 const LONGEST_OUTPUT: Duration = Duration::from_secs(2);
 const ERROR_INTERNAL_ERROR: i32 = 1359;
@@ -70,7 +72,18 @@ pub fn check_each(
                 found(fact.id, printed.trim());
                 continue;
             }
-            Ok(ended) => ended.failure.unwrap_or_default(),
+            Ok(ended) => {
+                let failure = ended.failure.unwrap_or_default();
+                // The check may have ended before the program hangs or crashes.
+                if Outcome::is_in(&ended.printed) {
+                    found(
+                        fact.id,
+                        &format!("{AFTER}{failure}\n{}", ended.printed.trim()),
+                    );
+                    continue;
+                }
+                failure
+            }
             Err(error) => format!("cannot be run: {}", code_of(&error)),
         };
         match fact.wine_differs().filter(|_| is_wine()) {
@@ -238,6 +251,37 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(end("sleep 60 & echo left").printed, "left\n");
         assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn the_outcome_of_a_check_is_kept_if_its_program_hangs_afterwards() {
+        let facts = &crate::all()[..1];
+        for (printed, kept) in [
+            ("fallback mount 32\nholds\n", true),
+            ("FAILS: disk.rs:7\n", true),
+            ("hol", false),
+            ("", false),
+        ] {
+            let ended = Ended {
+                failure: Some("did not end within 360 s".to_owned()),
+                printed: printed.to_owned(),
+                errors: String::new(),
+            };
+            let mut found = String::new();
+            check_each(
+                facts,
+                "",
+                Duration::MAX,
+                |_, _| Ok(ended.clone()),
+                |_, result| result.clone_into(&mut found),
+            );
+            let expected = if kept {
+                format!("{AFTER}did not end within 360 s\n{}", printed.trim())
+            } else {
+                "FAILS: the check did not end within 360 s".to_owned()
+            };
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -21,10 +21,10 @@ mod simulated;
 
 pub use fact::Fact;
 pub use facts::{DiskIdentity, all, free_space};
-pub use isolated::{Ended, NO_TIME, Results, check_each, check_one, code_of, run};
+pub use isolated::{AFTER, Ended, NO_TIME, Results, check_each, check_one, code_of, run};
 pub use local::{
     DISKS, FOLDER, create_folder, create_virtual_disk, end_children_with_this_process, local_node,
-    remove_folder, system_program, virtual_disk_number,
+    remove_folder, system_program,
 };
 pub use network::{ServiceKind, TargetKind, TestPortal, TestServer, TestTarget, TestUser};
 pub use node::{Directory, DiskKind, System, TestDisk, TestNode, TestVolume, VolumeKind, missing};

@@ -69,10 +69,6 @@ mod imp {
     pub(super) fn create_virtual_disk(_: &Path, _: u64, _: u32) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-
-    pub(super) fn virtual_disk_number(_: &Path) -> io::Result<u32> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
 }
 
 /// Returns this machine, or `None` if it runs neither Windows nor Wine.
@@ -102,11 +98,6 @@ pub fn create_virtual_disk(file: &Path, size: u64, sector_size: u32) -> io::Resu
     imp::create_virtual_disk(file, size, sector_size)
 }
 
-/// Returns the number of the disk for an attached file.
-pub fn virtual_disk_number(file: &Path) -> io::Result<u32> {
-    imp::virtual_disk_number(file)
-}
-
 /// Removes a folder that a check has used, with its content. Links and mount points are removed,
 /// and not followed. What the check has denied to everyone is granted again.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
@@ -118,7 +109,9 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
         let entry = entry?;
         let (kind, path) = (entry.file_type()?, entry.path());
         if kind.is_dir() {
-            remove_folder(&path)?;
+            // Also a directory with a reparse point whose tag Windows does not know, which cannot
+            // be listed.
+            fs::remove_dir(&path).or_else(|_| remove_folder(&path))?;
         } else {
             // On Windows, a link to a directory is removed as a directory.
             fs::remove_file(&path).or_else(|_| fs::remove_dir(&path))?;

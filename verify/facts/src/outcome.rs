@@ -32,6 +32,15 @@ impl fmt::Display for Outcome {
     }
 }
 
+impl Outcome {
+    /// Returns whether the last line is an outcome.
+    pub(crate) fn is_in(printed: &str) -> bool {
+        let last = printed.trim().lines().last().unwrap_or_default();
+        let starts = ["differs: ", "missing: ", "FAILS: "];
+        last == "holds" || starts.iter().any(|start| last.starts_with(start))
+    }
+}
+
 /// Checks a fact on a node.
 pub fn check(fact: &Fact, node: &dyn TestNode) -> Outcome {
     let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| (fact.check)(node))) else {

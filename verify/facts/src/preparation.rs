@@ -12,8 +12,8 @@ use crate::local::system_program;
 /// The beginning of the names of diskpart's scripts.
 pub const SCRIPT: &str = "diskpart-";
 
-/// How long a program that prepares disks may take.
-const LONGEST_PROGRAM: Duration = Duration::from_mins(1);
+/// How long diskpart may take, which the first time starts a service.
+const LONGEST_DISKPART: Duration = Duration::from_mins(3);
 /// ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION and ERROR_USER_MAPPED_FILE,
 /// by which Windows says that a file is open elsewhere.
 const HELD: [i32; 4] = [5, 32, 33, 1224];
@@ -76,7 +76,7 @@ pub fn diskpart(folder: &Path, script: &str) -> io::Result<Ended> {
     let file = folder.join(format!("{SCRIPT}{}.txt", process::id()));
     while_held(|| fs::write(&file, script))?;
     let mut diskpart = Command::new(system_program("diskpart.exe")?);
-    let ended = run(diskpart.arg("/s").arg(&file), LONGEST_PROGRAM);
+    let ended = run(diskpart.arg("/s").arg(&file), LONGEST_DISKPART);
     let _ = fs::remove_file(&file);
     ended
 }

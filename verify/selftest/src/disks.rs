@@ -10,11 +10,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::{self, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use facts::{DiskIdentity, FOLDER, GROWN_SIZE, SCRIPT, code_of, system_program};
 use os::Os;
-use os::abi::BusType;
 
 use crate::{Evidence, Machine};
 
@@ -53,29 +52,23 @@ impl<'a> Folder<'a> {
     /// Creates the folder, or opens that of an earlier run.
     pub(crate) fn open(machine: &'a dyn Machine) -> io::Result<Self> {
         let folder = Path::new(FOLDER);
-        let fails = |what: &str, error: &io::Error| {
-            io::Error::new(error.kind(), format!("{what} {FOLDER}: {}", code_of(error)))
+        let created = match machine.create_folder(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
         };
-        match machine.create_folder(folder) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(fails(
-                    "Run this program as administrator. It cannot create",
-                    &error,
-                ));
-            }
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(fails("Cannot create", &error));
-            }
-            _ => {}
-        }
-        match machine.lock(&folder.join("lock")) {
-            Ok(lock) => Ok(Self { machine, lock }),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::Error::new(
-                error.kind(),
-                "Another csi-proxy-selftest is running",
-            )),
-            Err(error) => Err(fails("Cannot lock a file in", &error)),
-        }
+        let locked = created.and_then(|()| machine.lock(&folder.join("lock")));
+        locked
+            .map(|lock| Self { machine, lock })
+            .map_err(|error| match error.kind() {
+                kind @ io::ErrorKind::WouldBlock => {
+                    io::Error::new(kind, "Another csi-proxy-selftest is running")
+                }
+                kind @ io::ErrorKind::PermissionDenied => io::Error::new(
+                    kind,
+                    format!("Run this program as administrator: access to {FOLDER} is denied"),
+                ),
+                kind => io::Error::new(kind, format!("create the folder: {}", code_of(&error))),
+            })
     }
 
     /// Removes what this or an earlier run has left in the folder, by the names that the self-test
@@ -136,9 +129,20 @@ impl<'a> Folder<'a> {
     /// Creates a disk for each kind. A disk that cannot be created, or is not certain to be the new
     /// one, is left out: its checks do not run.
     /// Returns the text of the variable that names the disks.
-    pub(crate) fn create_disks(&self, os: &dyn Os, evidence: &mut Evidence) -> String {
+    pub(crate) fn create_disks(
+        &self,
+        os: &dyn Os,
+        end: Instant,
+        evidence: &mut Evidence,
+    ) -> String {
         let mut disks = String::new();
         for (name, sector_size, size) in KINDS {
+            if Instant::now() >= end {
+                evidence
+                    .no_disks
+                    .insert(name.to_owned(), "no time".to_owned());
+                continue;
+            }
             let file = Path::new(FOLDER).join(format!("{}.vhdx", name.to_lowercase()));
             // A size that a disk of somebody else is not likely to have.
             let size = size + process::id() % 100;
@@ -148,9 +152,10 @@ impl<'a> Folder<'a> {
                         identity.size = i64::from(GROWN_SIZE) << 20;
                     }
                     let _ = writeln!(disks, "{name}\t{}\t{identity:?}", file.display());
+                    self.machine.show(&format!("Created the disk {name}"));
                 }
                 Err(why) => {
-                    println!("No disk {name}: {why}");
+                    self.machine.show(&format!("No disk {name}: {why}"));
                     evidence.no_disks.insert(name.to_owned(), why);
                 }
             }
@@ -165,7 +170,7 @@ impl<'a> Folder<'a> {
         size: u32,
         sector_size: u32,
     ) -> Result<DiskIdentity, String> {
-        let before = DiskIdentity::all(os);
+        let before = DiskIdentity::of_files(os);
         let file_name = file.display();
         if let Err(error) =
             self.machine
@@ -185,10 +190,8 @@ impl<'a> Folder<'a> {
             "select vdisk file=\"{file_name}\"\nattach vdisk\n"
         ))
         .map_err(|why| format!("attach: {why}"))?;
-        // Without the number, the new disk of this size must be the only one.
-        let number = self.machine.disk_number(file).ok();
         for _ in 0..SEARCHES {
-            if let Some(found) = proven(os, number, size, &before) {
+            if let Some(found) = proven(os, size, &before) {
                 return Ok(found);
             }
             // A disk arrives some time after its file is attached.
@@ -202,7 +205,8 @@ impl<'a> Folder<'a> {
         let ended = self.machine.diskpart(Path::new(FOLDER), script);
         let ended = ended.map_err(|error| format!("diskpart: {}", code_of(&error)))?;
         ended.failure.map_or(Ok(()), |failure| {
-            println!("{}{}", ended.printed, ended.errors);
+            self.machine
+                .show(&format!("{}{}", ended.printed, ended.errors));
             Err(format!("diskpart {failure}"))
         })
     }
@@ -228,23 +232,15 @@ fn is_known(path: &Path) -> bool {
         || name.strip_prefix("facts-").is_some_and(is_numbered)
 }
 
-/// Returns the identity of the only disk that can be the new one: no disk had its
-/// number or its identity before, it has the size in MiB, it consists of a file, and has the number,
-/// if that is known.
-fn proven(
-    os: &dyn Os,
-    number: Option<u32>,
-    size: u32,
-    before: &[(u32, DiskIdentity)],
-) -> Option<DiskIdentity> {
-    let mut own = DiskIdentity::all(os);
-    own.retain(|(found, identity)| {
-        number.is_none_or(|number| *found == number)
+/// Returns the identity of the only disk that can be the new one: it consists of a file, has the
+/// size in MiB, and no disk of a file had its number or its identity before.
+fn proven(os: &dyn Os, size: u32, before: &[(u32, DiskIdentity)]) -> Option<DiskIdentity> {
+    let mut own = DiskIdentity::of_files(os);
+    own.retain(|(number, identity)| {
+        identity.size == i64::from(size) << 20
             && before
                 .iter()
-                .all(|(other, of_other)| other != found && of_other != identity)
-            && identity.bus == BusType::FILE_BACKED_VIRTUAL.0
-            && identity.size == i64::from(size) << 20
+                .all(|(other, of_other)| other != number && of_other != identity)
     });
     let (_, identity) = own.pop()?;
     own.is_empty().then_some(identity)
@@ -254,18 +250,30 @@ fn proven(
 mod tests {
     use std::path::Path;
 
-    use facts::DiskIdentity;
+    use facts::{DiskIdentity, DiskKind, VolumeKind, diskpart_script};
     use os::abi::BusType;
 
     use super::{KINDS, is_known, proven};
 
     #[test]
-    fn the_facts_know_each_kind_of_disk() {
-        let local = include_str!("../../facts/src/local.rs");
-        for (kind, ..) in KINDS {
+    fn a_check_finds_and_prepares_each_kind_of_disk() {
+        let kinds = [
+            format!("DISK_{:?}", DiskKind::Raw),
+            format!("DISK_{:?}", DiskKind::Mbr),
+            format!("DISK_{:?}", DiskKind::FourKn),
+            format!("VOLUME_{:?}", VolumeKind::Ntfs),
+            format!("VOLUME_{:?}", VolumeKind::Fat32),
+            format!("VOLUME_{:?}", VolumeKind::Refs),
+            format!("VOLUME_{:?}", VolumeKind::Raw),
+            format!("VOLUME_{:?}", VolumeKind::SmallRaw),
+            format!("VOLUME_{:?}", VolumeKind::Ntfs4Kn),
+            format!("VOLUME_{:?}", VolumeKind::Grown),
+        ];
+        for ((kind, ..), expected) in KINDS.iter().zip(kinds) {
+            assert_eq!(*kind, expected.to_uppercase());
             assert!(
-                local.contains(&format!("`{kind}`")),
-                "verify/facts/src/local.rs does not name {kind}"
+                diskpart_script(kind, Path::new("own.vhdx")).is_some(),
+                "{kind}"
             );
         }
     }
@@ -291,29 +299,37 @@ mod tests {
 
     #[test]
     fn a_disk_is_own_only_if_it_is_new_and_consists_of_a_file_of_the_size() {
+        let file = BusType::FILE_BACKED_VIRTUAL;
         let sim = os_sim::node()
             .disk(4097 << 20)
-            .bus(BusType::FILE_BACKED_VIRTUAL)
-            .disk(4097 << 20)
+            .bus(file)
+            .disk(4098 << 20)
+            .bus(file)
+            .disk(4099 << 20)
             .build();
         let os = &*sim.process();
-        let all = DiskIdentity::all(os);
-        let others = [0, 2].map(|number| all[number].clone());
-        for number in [None, Some(1)] {
-            assert_eq!(proven(os, number, 4097, &others), Some(all[1].1.clone()));
-        }
-        let renumbered = (7, all[1].1.clone());
-        for (number, size, others) in [
-            (Some(1), 4097, &all[..]),
-            (Some(1), 4097, &[renumbered]),
-            (Some(1), 4098, &[]),
-            (Some(2), 4097, &[]),
-            (Some(0), 4097, &[]),
-            (Some(7), 4097, &[]),
-            (None, 4097, &all[..]),
-            (None, 4098, &[]),
+        let all = DiskIdentity::of_files(os);
+        let numbers: Vec<u32> = all.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [1, 2]);
+        let before = &all[1..];
+        assert_eq!(proven(os, 4097, before), Some(all[0].1.clone()));
+        let other_number = [(7, all[0].1.clone())];
+        let other_disk = [(1, all[1].1.clone())];
+        for (size, before) in [
+            (4097, &all[..]),
+            (4097, &other_number),
+            (4097, &other_disk),
+            (4096, before),
+            (4099, before),
         ] {
-            assert_eq!(proven(os, number, size, others), None);
+            assert_eq!(proven(os, size, before), None);
         }
+        let twice = os_sim::node()
+            .disk(4097 << 20)
+            .bus(file)
+            .disk(4097 << 20)
+            .bus(file)
+            .build();
+        assert_eq!(proven(&*twice.process(), 4097, &[]), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use facts::AFTER;
 use os::{Os, OsError, U16String};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,23 @@ use crate::DisksOfNode;
 
 /// The key of the registry with the version of Windows.
 const KEY: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
+
+/// The longest number that is kept, such as `0x80070005`.
+const LONGEST_NUMBER: usize = 10;
+
+/// The kinds of the errors of operations.
+const KINDS: [&str; 10] = [
+    "InvalidArgument",
+    "NotFound",
+    "AlreadyExists",
+    "FailedPrecondition",
+    "PermissionDenied",
+    "Busy",
+    "StillRunning",
+    "Unavailable",
+    "Cancelled",
+    "Internal",
+];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -93,6 +111,9 @@ impl Evidence {
                 .filter_map(|line| line.strip_prefix("fallback "))
                 .map(str::to_owned),
         );
+        let after = printed.lines().filter_map(|line| line.strip_prefix(AFTER));
+        self.errors
+            .extend(after.map(|failure| format!("end {id}: the program {failure}")));
         match outcome.split_once(": ") {
             Some(("missing" | "differs", what)) => {
                 self.not_run
@@ -114,25 +135,37 @@ impl Evidence {
     }
 }
 
-/// Returns the parts of a failure that cannot name anything: the line of the assertion, and error
-/// codes. A check that crashed or hung has only said so.
+/// Returns the parts of a failure that cannot name anything: the line of the assertion, the codes
+/// and kinds of errors, and short numbers that are a side of the assertion or an exit code. A check
+/// that crashed or hung has only said so.
 fn anonymous(why: &str) -> String {
     if why.starts_with("the check ") {
         return why.to_owned();
     }
+    // What is in quotes is a text, also if it looks like a number.
+    let why = why.replace('"', " \" ");
     let words: Vec<&str> = why
-        .split(|c: char| !(c.is_ascii_alphanumeric() || ['_', '.', ':'].contains(&c)))
+        .split(|c: char| !(c.is_ascii_alphanumeric() || ['_', '.', ':', '"'].contains(&c)))
+        .filter(|word| !word.is_empty())
         .collect();
     let place = words
         .first()
         .map(|place| place.trim_end_matches(':'))
         .filter(|place| place.contains(".rs:"));
-    let codes = words
-        .windows(2)
-        .filter(|pair| pair[0] == "OsError" || OsError::named(pair[1]).is_some());
+    let kept = words.windows(2).filter(|pair| {
+        let is_number = pair[1].len() <= LONGEST_NUMBER
+            && pair[1]
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'x')
+            && pair[1].starts_with(|c: char| c.is_ascii_digit());
+        pair[0] == "OsError"
+            || OsError::named(pair[1]).is_some()
+            || KINDS.contains(&pair[1])
+            || (["left:", "right:", "code:"].contains(&pair[0]) && is_number)
+    });
     place
         .into_iter()
-        .chain(codes.map(|pair| pair[1]))
+        .chain(kept.map(|pair| pair[1]))
         .collect::<Vec<_>>()
         .join(" ")
 }
@@ -157,6 +190,22 @@ mod tests {
                 "the check did not end within 120 s",
             ),
             ("SECRET", ""),
+            (
+                r#"disk.rs:99: assertion failed left: "4711" right: 4712"#,
+                "disk.rs:99 4712",
+            ),
+            (
+                "wmi_volume.rs:44: assertion `left == right` failed left: 42008 right: 0 (4711)",
+                "wmi_volume.rs:44 42008 0",
+            ),
+            (
+                r#"windows.rs:267: the disk is prepared: Ended { failure: Some("ended with exit code: 0x80070005"), printed: "anna" }"#,
+                "windows.rs:267 0x80070005",
+            ),
+            (
+                "acceptance.rs:70: FailedPrecondition Some(ACCESS_DENIED) the volume of anna 17",
+                "acceptance.rs:70 FailedPrecondition ACCESS_DENIED",
+            ),
         ] {
             assert_eq!(anonymous(why), kept);
         }

@@ -25,4 +25,4 @@ pub use evidence::Evidence;
 pub use machine::{LocalMachine, Machine};
 pub use order::checks;
 pub use page::{BUILDS, part_of_windows_page, report};
-pub use run::{RECORD_DISKS, Run};
+pub use run::{FREE_SPACE, RECORD_DISKS, Run};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use facts::{SimulatedNode, TestNode, local_node};
-use selftest::{LocalMachine, RECORD_DISKS, Run, recorded_disks, report};
+use selftest::{FREE_SPACE, LocalMachine, Machine as _, RECORD_DISKS, Run, recorded_disks, report};
 use storage_ops::{Config, Node};
 
 /// The exit code of a run that has not begun.
@@ -41,7 +41,7 @@ struct Flags {
         value_name = "TEXT"
     )]
     only: String,
-    /// How long the run may take. Checks that are not reached are reported as not run
+    /// How long the checks may take. Checks that are not reached are reported as not run
     #[arg(long, default_value_t = 30)]
     minutes: u64,
     /// Where to write selftest.json and selftest.md
@@ -103,13 +103,15 @@ fn run(flags: Flags) -> io::Result<ExitCode> {
     // Without a job object, what a killed run has started runs on: this is reported.
     let job = facts::end_children_with_this_process().err();
     checks.retain(|check| check.id.starts_with(&flags.only));
+    let machine = LocalMachine::start();
     let run = Run {
-        machine: &LocalMachine,
+        machine: &machine,
         system: node.system(),
         os: node.os(),
         checks: &checks,
         longest: Duration::from_mins(flags.minutes),
         output: flags.output,
+        free_space: FREE_SPACE,
         errors: job.iter().map(ToString::to_string).collect(),
     };
     let succeeded = if flags.clean {
@@ -128,12 +130,12 @@ fn run(flags: Flags) -> io::Result<ExitCode> {
         .success()
     } else {
         let evidence = run.run()?;
-        println!(
+        machine.show(&format!(
             "{}\nselftest.json names no machine, disk or account. Please send the file, also if \
              checks have failed: {}/issues/new?template=windows.yml",
             report(&evidence),
             env!("CARGO_PKG_REPOSITORY")
-        );
+        ));
         evidence.is_complete()
     };
     Ok(if succeeded {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, io};
+use std::{env, io, path};
 
 use facts::{Fact, NO_TIME, System, code_of};
 use os::Os;
@@ -12,13 +12,11 @@ use crate::disks::Folder;
 use crate::{DisksOfNode, Evidence, Machine, report};
 
 /// The free space on drive C: in GiB that a run needs.
-const FREE_SPACE: u64 = 10;
+pub const FREE_SPACE: u64 = 10;
 /// The argument with which the program records the disks.
 pub const RECORD_DISKS: &str = "record-disks";
-/// How long the recording of the disks may take.
-const LONGEST_RECORDING: Duration = Duration::from_mins(1);
-/// How often a file is written while another program, such as a virus scanner, has the file open.
-const ATTEMPTS: u32 = 10;
+/// How long the recording of the disks may take, whose query of WMI may take a minute.
+const LONGEST_RECORDING: Duration = Duration::from_mins(3);
 
 /// What a run does.
 pub struct Run<'a> {
@@ -34,6 +32,8 @@ pub struct Run<'a> {
     pub longest: Duration,
     /// Where selftest.json and selftest.md are written.
     pub output: PathBuf,
+    /// The free space on drive C: in GiB without which the run does not begin.
+    pub free_space: u64,
     /// What has failed before the run.
     pub errors: Vec<String>,
 }
@@ -42,21 +42,29 @@ impl Run<'_> {
     /// Runs the checks, and writes what is known after each of them. An error says why nothing has
     /// begun.
     pub fn run(&self) -> io::Result<Evidence> {
+        if self.checks.is_empty() {
+            return Err(io::Error::other("No check has an id that begins so"));
+        }
         let begun = Instant::now();
+        let end = begun + self.longest;
         let mut evidence = Evidence::new(&format!("{:?}", self.system), self.os);
         evidence.errors.clone_from(&self.errors);
         let folder = self.folder(&mut evidence.errors)?;
         for check in self.checks {
             evidence.add(check.id, NO_TIME);
         }
+        let file = self.output.join("selftest.json");
+        let previous = self.output.join("selftest.previous.json");
+        let file_name = path::absolute(&file).unwrap_or(file.clone());
+        // There may be none.
+        let _ = self.machine.rename(&file, &previous);
         self.save(&evidence).map_err(|error| {
-            let output = self.output.display();
-            io::Error::other(format!(
-                "Cannot write selftest.json in {output}: {}",
-                code_of(&error)
-            ))
+            let file = file_name.display();
+            io::Error::other(format!("Cannot write {file}: {error}"))
         })?;
-        println!("selftest.json has the results from now on.");
+        let file = file_name.display();
+        self.machine
+            .show(&format!("{file} has the results from now on."));
         if let Some(folder) = &folder {
             folder.clean(&mut evidence.errors);
         }
@@ -64,17 +72,18 @@ impl Run<'_> {
             Ok(disks) => evidence.disks_of_node = disks,
             Err(why) => evidence.errors.push(format!("record the disks: {why}")),
         }
-        let disks = self.create_disks(folder.as_ref(), &mut evidence);
-        let left = self.longest.saturating_sub(begun.elapsed());
+        let disks = self.create_disks(folder.as_ref(), end, &mut evidence);
+        let left = end.saturating_duration_since(Instant::now());
         let run = |command: &mut _, longest| self.machine.run(command, longest);
         facts::check_each(self.checks, &disks, left, run, |id, printed| {
             evidence.add(id, printed);
             evidence.seconds = begun.elapsed().as_secs();
             // What cannot be written now is written after the next check.
-            match self.save(&evidence) {
-                Ok(()) => println!("{id}: {printed}"),
-                Err(error) => println!("{id}: {printed} (not written: {})", code_of(&error)),
-            }
+            let note = match self.save(&evidence) {
+                Ok(()) => String::new(),
+                Err(error) => format!(" (not written: {error})"),
+            };
+            self.machine.show(&format!("{id}: {printed}{note}"));
         });
         if let Some(folder) = folder {
             folder.remove(&mut evidence.errors);
@@ -83,10 +92,9 @@ impl Run<'_> {
         if let Err(error) = self.save(&evidence) {
             let failed = format!("write selftest.json: {}", code_of(&error));
             evidence.errors.push(failed);
-            println!(
-                "selftest.json cannot be written. Its content:\n{}",
-                evidence.to_json()
-            );
+            let content = evidence.to_json();
+            self.machine
+                .show(&format!("Cannot write {file}. Its content:\n{content}"));
         }
         Ok(evidence)
     }
@@ -98,13 +106,14 @@ impl Run<'_> {
         if let Some(folder) = &folder {
             folder.clean(&mut evidence.errors);
         }
-        let disks = self.create_disks(folder.as_ref(), &mut evidence);
+        let end = Instant::now() + self.longest;
+        let disks = self.create_disks(folder.as_ref(), end, &mut evidence);
         let result = program(&disks);
         if let Some(folder) = folder {
             folder.remove(&mut evidence.errors);
         }
         for error in evidence.errors {
-            println!("Failed: {error}");
+            self.machine.show(&format!("Failed: {error}"));
         }
         result
     }
@@ -133,11 +142,12 @@ impl Run<'_> {
             }
         };
         match facts::free_space(self.os) {
-            Ok(free) if free < FREE_SPACE << 30 => {
+            Ok(free) if free < self.free_space << 30 => {
                 folder.remove(errors);
                 Err(io::Error::other(format!(
-                    "Drive C: has {} GiB of free space. The self-test needs {FREE_SPACE} GiB",
-                    free >> 30
+                    "Drive C: has {} GiB of free space. The self-test needs {} GiB",
+                    free >> 30,
+                    self.free_space
                 )))
             }
             Ok(_) => Ok(Some(folder)),
@@ -149,8 +159,15 @@ impl Run<'_> {
         }
     }
 
-    fn create_disks(&self, folder: Option<&Folder<'_>>, evidence: &mut Evidence) -> String {
-        folder.map_or_else(String::new, |folder| folder.create_disks(self.os, evidence))
+    fn create_disks(
+        &self,
+        folder: Option<&Folder<'_>>,
+        end: Instant,
+        evidence: &mut Evidence,
+    ) -> String {
+        folder.map_or_else(String::new, |folder| {
+            folder.create_disks(self.os, end, evidence)
+        })
     }
 
     /// Records the disks of the machine in a process of its own, which may hang.
@@ -169,28 +186,19 @@ impl Run<'_> {
 
     /// Writes new files and renames them, so that a file is complete whenever the machine stops.
     fn save(&self, evidence: &Evidence) -> io::Result<()> {
-        self.replace("selftest.json", &evidence.to_json())?;
-        self.replace("selftest.md", &report(evidence))
+        let json = evidence.to_json();
+        // A second time, since nothing may come after this.
+        let saved = self
+            .replace("selftest.json", &json)
+            .or_else(|_| self.replace("selftest.json", &json));
+        // The page can be made of selftest.json.
+        let _ = self.replace("selftest.md", &report(evidence));
+        saved
     }
 
     fn replace(&self, name: &str, content: &str) -> io::Result<()> {
-        let (new, file) = (
-            self.output.join(format!("{name}.new")),
-            self.output.join(name),
-        );
-        let mut result = Ok(());
-        for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
-                self.machine.sleep(Duration::from_millis(300));
-            }
-            result = self
-                .machine
-                .write(&new, content)
-                .and_then(|()| self.machine.rename(&new, &file));
-            if result.is_ok() {
-                break;
-            }
-        }
-        result
+        let new = self.output.join(format!("{name}.new"));
+        self.machine.write(&new, content)?;
+        self.machine.rename(&new, &self.output.join(name))
     }
 }

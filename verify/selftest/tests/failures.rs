@@ -3,8 +3,10 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use facts::{Ended, Fact, NO_TIME, SimulatedNode, System};
 use os::Os;
 use os::abi::BusType;
 use os_sim::{DiskDescription, Sim};
-use selftest::{DisksOfNode, Evidence, LocalMachine, Machine, RECORD_DISKS, Run};
+use selftest::{DisksOfNode, Evidence, FREE_SPACE, LocalMachine, Machine, RECORD_DISKS, Run};
 
 /// How many programs run at once.
 const WORKERS: usize = 4;
@@ -28,10 +30,12 @@ enum Failure {
     Error(i32),
     /// A program does not end.
     TimeOut,
-    /// A program prints nothing, or a number is that of the system disk.
+    /// A program prints nothing.
     Nothing,
     /// A program prints what no check prints.
     Garbage,
+    /// The program is killed.
+    Killed,
 }
 
 const FAILURES: [Failure; 5] = [
@@ -55,8 +59,12 @@ struct Bench {
     steps: RefCell<Vec<bool>>,
     /// The first step that fails, whether all that follow fail too, and how.
     failing: Option<(usize, bool, Failure)>,
-    /// The checks that ended, until a step failed.
+    /// The checks that ended, and those of them in selftest.json.
     ended: RefCell<BTreeSet<String>>,
+    saved: RefCell<BTreeSet<String>>,
+    shown: RefCell<String>,
+    /// The free space in GiB that a run asks for.
+    free_space: u64,
 }
 
 impl Bench {
@@ -70,6 +78,9 @@ impl Bench {
             steps: RefCell::default(),
             failing,
             ended: RefCell::default(),
+            saved: RefCell::default(),
+            shown: RefCell::default(),
+            free_space: FREE_SPACE,
         }
     }
 
@@ -82,6 +93,7 @@ impl Bench {
             checks: &checks,
             longest: Duration::from_mins(30),
             output: self.folder.path().to_owned(),
+            free_space: self.free_space,
             errors: Vec::new(),
         }
         .run()
@@ -92,17 +104,19 @@ impl Bench {
         let step = self.steps.borrow().len();
         self.steps.borrow_mut().push(has_answer);
         let (first, all, failure) = self.failing?;
-        (step == first || (all && step > first)).then_some(failure)
-    }
-
-    fn has_failed(&self) -> bool {
-        self.failing
-            .is_some_and(|(first, ..)| self.steps.borrow().len() > first)
+        let fails = step == first || (all && step > first);
+        if fails && matches!(failure, Failure::Killed) {
+            // No panic, whose message would be printed.
+            resume_unwind(Box::new("killed"));
+        }
+        fails.then_some(failure)
     }
 
     fn file_step(&self) -> io::Result<()> {
         match self.step(false) {
             None => Ok(()),
+            // ERROR_ACCESS_DENIED
+            Some(Failure::Error(5)) => Err(io::ErrorKind::PermissionDenied.into()),
             Some(Failure::Error(code)) => Err(io::Error::from_raw_os_error(code)),
             Some(_) => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -122,7 +136,7 @@ impl Bench {
                 ..Ended::default()
             }),
             Some(Failure::Nothing) => Ok(ended(String::new())),
-            Some(Failure::Garbage) => Ok(ended("\u{fffd}\u{fffd}: \u{fffd}".to_owned())),
+            Some(_) => Ok(ended("\u{fffd}\u{fffd}: \u{fffd}".to_owned())),
         }
     }
 
@@ -149,6 +163,9 @@ impl Bench {
             let file = self.here(Path::new(&selected));
             let mut attached = self.attached.borrow_mut();
             if let Some((_, size)) = line.split_once("maximum=") {
+                if file.exists() {
+                    return Some("ended with exit code: 1".to_owned());
+                }
                 let (mebibytes, _) = size.split_once(' ').expect("a type");
                 let size: u64 = mebibytes.parse().expect("a size");
                 fs::write(file, (size << 20).to_string()).expect("a disk");
@@ -156,6 +173,9 @@ impl Bench {
                 let Ok(size) = fs::read_to_string(file) else {
                     return Some("ended with exit code: 1".to_owned());
                 };
+                if attached.contains_key(&selected) {
+                    return Some("ended with exit code: 1".to_owned());
+                }
                 let mut disk = DiskDescription::new(size.parse().expect("a size"));
                 disk.bus = BusType::FILE_BACKED_VIRTUAL.0;
                 let number = self.sim.attach_disk(&disk, true).expect("a disk");
@@ -187,7 +207,7 @@ impl Machine for Bench {
                 .find(|check| *check.id == *arguments[1]);
             facts::check(&check.expect("a check"), &SimulatedNode::default()).to_string()
         });
-        if is_check && !self.has_failed() {
+        if is_check && ended.is_ok() {
             let id = arguments[1].to_str().expect("an id").to_owned();
             self.ended.borrow_mut().insert(id);
         }
@@ -208,21 +228,12 @@ impl Machine for Bench {
 
     fn create_virtual_disk(&self, file: &Path, size: u64, _: u32) -> io::Result<()> {
         self.file_step()?;
-        fs::write(self.here(file), size.to_string())
-    }
-
-    fn disk_number(&self, file: &Path) -> io::Result<u32> {
-        let file = file.to_str().expect("UTF-8");
-        match self.step(true) {
-            Some(Failure::Nothing) => Ok(0),
-            Some(_) => Err(io::ErrorKind::TimedOut.into()),
-            None => self
-                .attached
-                .borrow()
-                .get(file)
-                .copied()
-                .ok_or(io::ErrorKind::NotFound.into()),
+        let file = self.here(file);
+        if file.exists() {
+            // ERROR_FILE_EXISTS
+            return Err(io::Error::from_raw_os_error(80));
         }
+        fs::write(file, size.to_string())
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -232,7 +243,7 @@ impl Machine for Bench {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         self.file_step()?;
-        let found = LocalMachine.list(&self.here(folder))?;
+        let found = LocalMachine::start().list(&self.here(folder))?;
         let named = |file: PathBuf| folder.join(file.file_name().expect("a name"));
         Ok(found.into_iter().map(named).collect())
     }
@@ -244,12 +255,24 @@ impl Machine for Bench {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.file_step()?;
-        fs::rename(self.here(from), self.here(to))
+        fs::rename(self.here(from), self.here(to))?;
+        if to.ends_with("selftest.json") {
+            self.saved.replace(self.ended.borrow().clone());
+        }
+        Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.file_step()?;
-        LocalMachine.remove(&self.here(path))
+        if self
+            .attached
+            .borrow()
+            .contains_key(path.to_str().expect("UTF-8"))
+        {
+            // ERROR_SHARING_VIOLATION
+            return Err(io::Error::from_raw_os_error(32));
+        }
+        LocalMachine::start().remove(&self.here(path))
     }
 
     fn remove_empty(&self, folder: &Path) -> io::Result<()> {
@@ -259,11 +282,15 @@ impl Machine for Bench {
 
     fn lock(&self, file: &Path) -> io::Result<File> {
         self.file_step()?;
-        LocalMachine.lock(&self.here(file))
+        LocalMachine::start().lock(&self.here(file))
     }
 
     fn sleep(&self, _: Duration) {
         self.sim.advance(Duration::from_secs(1));
+    }
+
+    fn show(&self, text: &str) {
+        self.shown.borrow_mut().push_str(text);
     }
 }
 
@@ -293,30 +320,46 @@ fn ended(evidence: &Evidence) -> BTreeSet<String> {
         .collect()
 }
 
+/// Asserts that nothing of the self-test is left, and returns what else is in its folder.
+fn nothing_is_left(bench: &Bench) -> BTreeSet<OsString> {
+    assert!(bench.attached.borrow().is_empty());
+    let own = LocalMachine::start().list(&bench.folder.path().join("own"));
+    own.unwrap_or_default()
+        .iter()
+        .filter_map(|file| Some(file.file_name()?.to_owned()))
+        .collect()
+}
+
 #[test]
-fn a_run_makes_ten_disks_and_leaves_nothing() {
+fn a_run_leaves_nothing_but_what_is_not_its_own() {
     let bench = Bench::new(None);
     let own = bench.folder.path().join("own");
     fs::create_dir(&own).expect("the folder of an earlier run");
-    for name in [
-        "disk_raw.vhdx",
-        "diskpart-7.txt",
-        "holiday.jpg",
-        "csi-proxy-selftest.exe",
-    ] {
+    let others = ["holiday.jpg", "csi-proxy-selftest.exe", "my.vhdx"];
+    for name in ["disk_raw.vhdx", "diskpart-7.txt"].iter().chain(&others) {
         fs::write(own.join(name), "0").expect("a file");
     }
     fs::create_dir_all(own.join("facts-7-0/staging")).expect("a folder of an earlier run");
     let evidence = bench.run().expect("the run begins");
     assert!(evidence.is_complete(), "{evidence:?}");
     assert_eq!(evidence.holds.len(), 3);
-    let left = LocalMachine.list(&own).expect("the folder of others stays");
-    let left: BTreeSet<_> = left.iter().filter_map(|file| file.file_name()).collect();
-    assert_eq!(
-        left,
-        BTreeSet::from(["holiday.jpg".as_ref(), "csi-proxy-selftest.exe".as_ref()])
-    );
-    assert!(bench.attached.borrow().is_empty());
+    assert_eq!(nothing_is_left(&bench), others.map(OsString::from).into());
+}
+
+#[test]
+fn a_run_needs_an_administrator_space_and_a_check() {
+    for (code, why) in [
+        (5, "Run this program as administrator"),
+        (0, "Drive C: has "),
+    ] {
+        let failing = (code != 0).then_some((0, false, Failure::Error(code)));
+        let mut bench = Bench::new(failing);
+        bench.free_space = 1 << 20;
+        let refused = bench.run().expect_err("the run does not begin").to_string();
+        assert!(refused.starts_with(why), "{refused}");
+        assert!(!bench.folder.path().join("selftest.json").exists());
+        assert!(nothing_is_left(&bench).is_empty());
+    }
 }
 
 #[test]
@@ -336,35 +379,66 @@ fn each_step_fails_in_turn_and_no_result_is_lost() {
                 let result = bench.run();
                 let what = format!("step {first}, {failure:?}, all: {all}: {result:?}");
                 let Ok(evidence) = result else {
-                    assert!(all && what.contains("Cannot write selftest.json"), "{what}");
+                    assert!(all && what.contains("Cannot write "), "{what}");
                     assert!(bench.ended.borrow().is_empty(), "{what}");
                     continue;
                 };
                 let written = written(bench.folder.path());
-                // If nothing can be written any more, the program prints the results.
-                let kept = if all { &evidence } else { &written };
-                assert!(ended(kept).is_superset(&bench.ended.borrow()), "{what}");
-                if !all {
-                    // The last step to succeed may be the removal of the folder.
-                    assert_eq!(written.to_json(), evidence.to_json(), "{what}");
-                    let page = fs::read_to_string(bench.folder.path().join("selftest.md"))
-                        .expect("selftest.md");
-                    for reason in evidence.errors.iter().chain(evidence.no_disks.values()) {
-                        let (head, _) = page.split_once("| Windows |").expect("a table");
-                        assert!(head.contains(reason), "{what}");
-                    }
+                assert!(ended(&written).is_superset(&bench.saved.borrow()), "{what}");
+                if all && bench.ended.borrow().len() < 3 {
+                    assert!(what.contains("write selftest.json: "), "{what}");
                 }
-                assert!(
-                    bench
-                        .attached
-                        .borrow()
-                        .keys()
-                        .all(|file| all || !file.is_empty()),
-                    "{what}"
-                );
+                if what.contains("write selftest.json: ") {
+                    // What cannot be written is on the screen.
+                    let shown = bench.shown.borrow();
+                    assert!(shown.contains(evidence.to_json().trim()), "{what}");
+                    assert!(
+                        ended(&evidence).is_superset(&bench.ended.borrow()),
+                        "{what}"
+                    );
+                    continue;
+                }
+                assert_eq!(written.to_json(), evidence.to_json(), "{what}");
+                assert!(ended(&written).is_superset(&bench.ended.borrow()), "{what}");
+                let page = fs::read_to_string(bench.folder.path().join("selftest.md"));
+                let page = page.expect("selftest.md");
+                let (head, _) = page.split_once("| Windows |").expect("a table");
+                for reason in evidence.errors.iter().chain(evidence.no_disks.values()) {
+                    assert!(head.contains(reason), "{what}\n{page}");
+                }
+                let is_left = !bench.attached.borrow().is_empty();
+                assert!(!is_left || !evidence.errors.is_empty(), "{what}");
             }
         }
     }
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_step_is_cleaned_by_the_next() {
+    let mut killed = 0;
+    for step in 0.. {
+        let mut bench = Bench::new(Some((step, false, Failure::Killed)));
+        let Err(_) = catch_unwind(AssertUnwindSafe(|| bench.run())) else {
+            break;
+        };
+        killed += 1;
+        let saved = bench.saved.take();
+        let file = bench.folder.path().join("selftest.json");
+        assert!(saved.is_empty() || ended(&written(bench.folder.path())).is_superset(&saved));
+        bench.failing = None;
+        let before = fs::read_to_string(&file).ok();
+        let evidence = bench.run().expect("the run begins");
+        assert!(evidence.is_complete(), "step {step}: {evidence:?}");
+        assert!(nothing_is_left(&bench).is_empty(), "step {step}");
+        let previous = bench.folder.path().join("selftest.previous.json");
+        if let Some(before) = before {
+            assert_eq!(
+                fs::read_to_string(previous).expect("the earlier file"),
+                before
+            );
+        }
+    }
+    assert!(killed > 60, "{killed} steps");
 }
 
 #[test]
@@ -411,7 +485,7 @@ fn results_of_killed(time: Duration) -> usize {
         .expect("the program runs");
     let mut lines = BufReader::new(program.stdout.take().expect("a pipe")).lines();
     let first = lines.next().expect("a line").expect("UTF-8");
-    assert!(first.starts_with("selftest.json"), "{first}");
+    assert!(first.contains("selftest.json has the results"), "{first}");
     thread::sleep(time);
     program.kill().expect("the program is killed");
     program.wait().expect("the program ends");

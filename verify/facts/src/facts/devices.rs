@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use os::abi::{
-    ControlCode, DiskAttributes, DiskExtent, DriveLayout, FsAttributeInformation,
+    BusType, ControlCode, DiskAttributes, DiskExtent, DriveLayout, FsAttributeInformation,
     FsFullSizeInformation, LengthInformation, PartitionEntry, SetDiskAttributes,
     StorageDeviceDescriptor, StorageDeviceNumber, StoragePropertyQuery, VolumeDiskExtents,
 };
@@ -189,8 +189,6 @@ pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> Os
 /// its number is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskIdentity {
-    /// The bus (`STORAGE_BUS_TYPE`).
-    pub bus: u32,
     /// The size in bytes.
     pub size: i64,
     /// The descriptor of the device, with its serial number, and that of its page 83 identifiers.
@@ -198,16 +196,24 @@ pub struct DiskIdentity {
 }
 
 impl DiskIdentity {
-    /// Returns the numbers and identities of the disks of this machine.
-    pub fn all(os: &dyn Os) -> Vec<(u32, Self)> {
-        let how = Open::existing(Access::GENERIC_READ, Options::empty());
-        let read = |number| Self::read(&*os.open(&NtPath::disk(number), &how)?);
+    /// Returns the numbers and identities of the disks of this machine that are files. No other disk
+    /// is asked for more than its bus: a disk whose connection is lost may not answer.
+    pub fn of_files(os: &dyn Os) -> Vec<(u32, Self)> {
+        let open = |number, access| {
+            let how = Open::existing(access, Options::empty());
+            os.open(&NtPath::disk(number), &how)
+        };
         let (mut found, mut end) = (Vec::new(), LONGEST_GAP);
         let mut number = 0;
         while number < end {
-            if let Ok(identity) = read(number) {
-                found.push((number, identity));
+            if let Ok(disk) = open(number, Access::empty()) {
                 end = number + LONGEST_GAP;
+                if bus_of(&*disk) == Ok(BusType::FILE_BACKED_VIRTUAL.0)
+                    && let Ok(identity) =
+                        open(number, Access::GENERIC_READ).and_then(|disk| Self::read(&*disk))
+                {
+                    found.push((number, identity));
+                }
             }
             number += 1;
         }
@@ -217,17 +223,19 @@ impl DiskIdentity {
     /// Reads the identity of an open disk, with the right to read.
     pub fn read(disk: &dyn Handle) -> OsResult<Self> {
         let mut descriptors = property(disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
-        let (head, _) = StorageDeviceDescriptor::read_from_prefix(&descriptors)
-            .map_err(|_| OsError::BAD_LENGTH)?;
         let size = ask::<LengthInformation>(disk, ControlCode::DISK_GET_LENGTH_INFO)?.length;
         descriptors
             .extend(property(disk, StoragePropertyQuery::DEVICE_ID, ENOUGH).unwrap_or_default());
-        Ok(Self {
-            bus: head.bus_type,
-            size,
-            descriptors,
-        })
+        Ok(Self { size, descriptors })
     }
+}
+
+/// Reads the bus of a disk (`STORAGE_BUS_TYPE`).
+fn bus_of(disk: &dyn Handle) -> OsResult<u32> {
+    let descriptor = property(disk, StoragePropertyQuery::DEVICE, ENOUGH)?;
+    let (head, _) =
+        StorageDeviceDescriptor::read_from_prefix(&descriptor).map_err(|_| OsError::BAD_LENGTH)?;
+    Ok(head.bus_type)
 }
 
 /// Returns the name of the file system behind a handle.

@@ -59,10 +59,6 @@ pub(super) fn create_virtual_disk(file: &Path, size: u64, sector_size: u32) -> i
     virtual_disk::create(file, size, sector_size)
 }
 
-pub(super) fn virtual_disk_number(file: &Path) -> io::Result<u32> {
-    virtual_disk::number(file)
-}
-
 pub(super) fn grant_everyone(folder: &Path) {
     change_access(folder, &["/remove:d", "*S-1-1-0"]);
 }
@@ -266,7 +262,7 @@ impl LocalNode {
             let ended = diskpart(file.parent().expect("a path"), &script).expect("diskpart runs");
             assert!(ended.failure.is_none(), "the disk is prepared: {ended:?}");
         }
-        let mut found = DiskIdentity::all(&self.os);
+        let mut found = DiskIdentity::of_files(&self.os);
         found.retain(|(_, found)| format!("{found:?}") == identity);
         let [(number, _)] = found[..] else {
             panic!(
