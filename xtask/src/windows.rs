@@ -582,6 +582,8 @@ fn debian_cargo(verb: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{megabytes, missing_resource, text_of_the_simulator};
 
     #[test]
@@ -626,9 +628,13 @@ mod tests {
 
     #[test]
     fn a_path_of_this_machine_is_detected() {
-        for (program, is_in_home) in [(&b"\0/home/me/a.rs"[..], true), (b"\0/home/mean.rs", false)]
-        {
-            assert_eq!(super::has_path_in("/home/me".as_ref(), program), is_in_home);
+        let home = Path::new("/home").join("me");
+        for (file, is_in_home) in [
+            (home.join("a.rs"), true),
+            (home.with_extension("rs"), false),
+        ] {
+            let program = format!("\0{}", file.display());
+            assert_eq!(super::has_path_in(&home, program.as_bytes()), is_in_home);
         }
     }
 
