@@ -15,6 +15,8 @@ Set-FactVariable ISCSI_SILENT '192.0.2.1:3260'
 
 $folder = (New-Item -ItemType Directory -Force "$env:TEMP\facts-share").FullName
 New-Item -ItemType Directory -Force "$folder\a", "$folder\b" | Out-Null
+# The name of the group Everyone in the language of Windows.
+$everyone = ([Security.Principal.SecurityIdentifier] 'S-1-1-0').Translate([Security.Principal.NTAccount]).Value
 foreach ($number in 1, 2) {
     # `net user` asks a question if a password is longer than 14 characters.
     $password = 'Aa1-' + [guid]::NewGuid().ToString('N').Substring(0, 10)
@@ -23,7 +25,7 @@ foreach ($number in 1, 2) {
     Set-FactVariable "SMB_USER_$number" "facts-$number"
     Set-FactVariable "SMB_PASSWORD_$number" $password
     icacls.exe $folder /grant "facts-${number}:(OI)(CI)M" | Out-Null
-    New-SmbShare -Name "facts-share-$number" -Path $folder -FullAccess Everyone -EncryptData $true | Out-Null
+    New-SmbShare -Name "facts-share-$number" -Path $folder -FullAccess $everyone -EncryptData $true | Out-Null
 }
 # Not localhost: the checks open shares of localhost as the account that runs them.
 Set-FactVariable SMB_HOST $env:COMPUTERNAME

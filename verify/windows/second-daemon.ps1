@@ -5,7 +5,8 @@
 $ErrorActionPreference = 'Stop'
 
 $first = (Get-CimInstance Win32_Service -Filter "Name = 'csiproxy'").ProcessId
-$message = & "$PSScriptRoot\..\..\dist\csi-proxy.exe" 2>&1 | Out-String
+# Out-String would break the lines of an error at the width of the console.
+$message = (& "$PSScriptRoot\..\..\dist\csi-proxy.exe" 2>&1 | ForEach-Object { "$_" }) -join "`n"
 $code = $LASTEXITCODE
 Write-Output $message
 if ($code -ne 1) { throw "the second daemon ended with $code" }

@@ -7,7 +7,7 @@ $PSNativeCommandUseErrorActionPreference = $true
 
 $program = Resolve-Path "$PSScriptRoot\..\..\dist\csi-proxy.exe"
 $log = "$env:TEMP\csi-proxy-service.log"
-New-Service csiproxy -BinaryPathName "$program -windows-service -log_file=$log -logtostderr=false" | Out-Null
+New-Service csiproxy -BinaryPathName "`"$program`" -windows-service `"-log_file=$log`" -logtostderr=false" | Out-Null
 try {
     Start-Service csiproxy
     $pipes = @(Get-ChildItem \\.\pipe\ | Where-Object Name -Like 'csi-proxy-*').Count

@@ -12,7 +12,7 @@ use crate::{Error, process, windows, wine, workspace};
 
 /// Programs that builds and tests run, and the Debian packages that contain them. Packages of one
 /// group are installed together, so that a package that does not exist affects no other group.
-const PROGRAMS: [&[(&str, &str)]; 4] = [
+const PROGRAMS: [&[(&str, &str)]; 5] = [
     &[
         ("sg_inq", "sg3-utils"),
         ("dmidecode", "dmidecode"),
@@ -28,6 +28,7 @@ const PROGRAMS: [&[(&str, &str)]; 4] = [
     &[("valgrind", "valgrind")],
     &[("git", "git")],
     &[("shellcheck", "shellcheck")], // for actionlint
+    &[("locale-gen", "locales")],
 ];
 
 /// skopeo reads images back; LLVM compiles resources for arm64, and its llvm-config says where.
@@ -44,9 +45,9 @@ pub(crate) fn for_tests() {
         }
         report(install_debian_packages(groups));
         report(install_promtool());
+        report(python_programs("python-client").map(drop));
     }
     for_windows_programs(wine::missing_packages());
-    report(python_programs("python-client").map(drop));
 }
 
 /// Installs what builds Windows programs, and these packages.

@@ -28,7 +28,7 @@ pub(crate) enum Task {
     /// counts of costs
     Ci,
     /// Run the deep checks: advisories, fault-injection, executor model, node plugins, differential,
-    /// sensitivity, soak, fuzz, bench, mutants. Takes hours
+    /// sensitivity, Windows tests in German, soak, fuzz, bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),

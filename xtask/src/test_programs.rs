@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use cargo_metadata::{Artifact, Message};
 
@@ -55,6 +56,7 @@ pub(crate) fn run(
 
 /// Builds the programs of a `cargo test` command and returns the test programs among them.
 fn build(cargo: &mut Command) -> Result<Vec<Program>, Error> {
+    step_aside();
     cargo.args(["--no-run", "--message-format=json-render-diagnostics"]);
     process::print(cargo);
     let mut child = cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -71,6 +73,17 @@ fn build(cargo: &mut Command) -> Result<Vec<Program>, Error> {
     let mut known = HashSet::new();
     programs.retain(|program| known.insert(program.file.clone()));
     Ok(programs)
+}
+
+/// Renames the file of this program on Windows, which does not let the file of a running program be
+/// replaced: `cargo test --workspace` builds this program too, with the features of libraries that
+/// other packages select. Cargo reports what fails here.
+fn step_aside() {
+    if env::consts::OS == "windows"
+        && let Ok(program) = env::current_exe()
+    {
+        let _ = fs::rename(&program, program.with_file_name("xtask-running.exe"));
+    }
 }
 
 fn test_program(artifact: &Artifact) -> Option<Program> {

@@ -4,13 +4,13 @@
 use crate::summary::Summary;
 use crate::{
     Error, bench, checks, differential, fault_injection, fuzz, go, mutants, sensitivity, soak,
-    workspace,
+    windows, workspace,
 };
 
 /// A deep check by its name.
 type Check = (&'static str, fn() -> Result<Summary, Error>);
 
-const ALL: [Check; 10] = [
+const ALL: [Check; 11] = [
     ("advisories", checks::advisories),
     ("fault-injection", || {
         Ok(fault_injection::run(&fault_injection::Options::default()))
@@ -21,6 +21,7 @@ const ALL: [Check; 10] = [
         differential::compare(differential::CALLS, None)
     }),
     ("sensitivity", || Ok(sensitivity::run())),
+    ("Windows tests in German", || Ok(windows::test_in_german())),
     ("soak", || Ok(soak::both())),
     ("fuzz", || fuzz::run(&fuzz::Options::default())),
     ("bench", || bench::run(&bench::Options::default())),

@@ -25,6 +25,9 @@ pub(crate) enum Task {
     Build,
     /// Run the tests of the packages with Windows code; on Windows itself, of all packages
     Test,
+    /// Run the same tests under Wine, in German, with a blank and an umlaut in the path of
+    /// temporary files
+    TestInGerman,
     /// Run clippy on the packages with Windows code, as compiled for Windows
     Clippy,
     /// Run a driver for Windows against a simulated node:
@@ -69,6 +72,7 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
             &mut clippy_command()?,
         )),
         Task::Test => Ok(test()),
+        Task::TestInGerman => Ok(test_in_german()),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
 }
@@ -302,6 +306,42 @@ pub(crate) fn test() -> Summary {
         cargo.args(packages()),
         |program| !program.folder.ends_with("verify/facts"),
         &[],
+        wine::Prefix::start(),
+    )
+}
+
+/// Runs the Windows tests under Wine as on the machine of a German user: Windows speaks German, and
+/// the folder for temporary files, which Wine names after the user, has a blank and an umlaut. The
+/// programs are those of [`test`]: mingw cannot build in a folder with a blank.
+pub(crate) fn test_in_german() -> Summary {
+    const NAME: &str = "Windows tests in German";
+    const LOCALE: &str = "de_DE.UTF-8";
+    let toolchain = match Toolchain::find() {
+        Ok(Toolchain::Windows) => return Summary::skipped(NAME, "this is Windows"),
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Summary::skipped(NAME, &reason),
+    };
+    let folder = workspace::target().join("wine-german");
+    let locales = folder.join("locales");
+    let mut localedef = Command::new("localedef");
+    localedef.args(["-i", "de_DE", "-f", "UTF-8"]);
+    if fs::create_dir_all(&locales).is_err()
+        || process::output(localedef.arg(locales.join(LOCALE))).is_none()
+    {
+        return Summary::skipped(NAME, "localedef fails: is the package locales installed?");
+    }
+    let environment = vec![
+        ("USER", "Jo Müller".into()),
+        ("LC_ALL", LOCALE.into()),
+        ("LOCPATH", locales.into()),
+    ];
+    let mut cargo = toolchain.cargo("test");
+    under_wine(
+        NAME,
+        cargo.args(packages()),
+        |program| !program.folder.ends_with("verify/facts"),
+        &[],
+        wine::Prefix::start_with(folder, environment),
     )
 }
 
@@ -327,7 +367,13 @@ pub(crate) fn soak(seconds: &str) -> Summary {
             is_run(program).then(|| with_environment(Command::new(&program.file), &environment))
         });
     }
-    under_wine(NAME, &mut cargo, is_run, &environment)
+    under_wine(
+        NAME,
+        &mut cargo,
+        is_run,
+        &environment,
+        wine::Prefix::start(),
+    )
 }
 
 /// Builds tests for Windows and runs those for which `is_run` returns `true`.
@@ -336,8 +382,9 @@ fn under_wine(
     cargo: &mut Command,
     is_run: impl Fn(&Program) -> bool,
     environment: &[(&str, &str)],
+    prefix: Result<wine::Prefix, String>,
 ) -> Summary {
-    let prefix = match wine::Prefix::start() {
+    let prefix = match prefix {
         Ok(prefix) => prefix,
         Err(reason) => return Summary::skipped(name, &reason),
     };
@@ -582,6 +629,8 @@ fn debian_cargo(verb: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{megabytes, missing_resource, text_of_the_simulator};
 
     #[test]
@@ -626,9 +675,13 @@ mod tests {
 
     #[test]
     fn a_path_of_this_machine_is_detected() {
-        for (program, is_in_home) in [(&b"\0/home/me/a.rs"[..], true), (b"\0/home/mean.rs", false)]
-        {
-            assert_eq!(super::has_path_in("/home/me".as_ref(), program), is_in_home);
+        let home = Path::new("/home").join("me");
+        for (file, is_in_home) in [
+            (home.join("a.rs"), true),
+            (home.with_extension("rs"), false),
+        ] {
+            let program = format!("\0{}", file.display());
+            assert_eq!(super::has_path_in(&home, program.as_bytes()), is_in_home);
         }
     }
 

@@ -4,6 +4,7 @@
 //! lists the missing ones for the tests, by their names in wine/probe.c, separated by spaces. A
 //! test that needs one of them prints `skipped: ...`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -30,11 +31,15 @@ pub(crate) fn missing_packages() -> Vec<&'static str> {
     }
 }
 
+/// Variables that the programs of a prefix get.
+pub(crate) type Environment = Vec<(&'static str, OsString)>;
+
 /// A running Wine prefix. All its processes are killed when this is dropped.
 pub(crate) struct Prefix {
     folder: PathBuf,
     loader: PathBuf,
     server: PathBuf,
+    environment: Environment,
     /// The features that this version of Wine does not support.
     lacks: Vec<String>,
 }
@@ -49,11 +54,17 @@ impl Prefix {
     /// Does the same with the prefix in a folder. Programs in different prefixes do not see each
     /// other's pipes.
     pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
+        Self::start_with(folder, Environment::new())
+    }
+
+    /// Does the same with these variables.
+    pub(crate) fn start_with(folder: PathBuf, environment: Environment) -> Result<Self, String> {
         let (loader, server) = programs().ok_or("Wine is not installed")?;
         let mut prefix = Self {
             folder,
             loader,
             server,
+            environment,
             lacks: Vec::new(),
         };
         prefix
@@ -83,6 +94,7 @@ impl Prefix {
     /// Sets the environment with which `command` uses this prefix.
     pub(crate) fn enter<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
+            .envs(self.environment.iter().cloned())
             .env("WINEPREFIX", &self.folder)
             .env("WINEDEBUG", "-all")
             // Disable .NET and the browser, which Wine would open a dialog to install, and the

@@ -112,3 +112,22 @@ pub(crate) fn files() -> Option<Vec<PathBuf>> {
         .any(|file| file == Path::new("Cargo.toml"))
         .then_some(files)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn git_on_windows_does_not_change_the_ends_of_lines() {
+        let archive = |autocrlf| {
+            let setting = format!("core.autocrlf={autocrlf}");
+            super::git(&["-c", &setting, "archive", "--worktree-attributes", "HEAD"])
+        };
+        let Some(as_committed) = archive(false) else {
+            println!(
+                "skipped: git_on_windows_does_not_change_the_ends_of_lines: the tree is not a git \
+                 checkout"
+            );
+            return;
+        };
+        assert!(archive(true) == Some(as_committed), "see .gitattributes");
+    }
+}

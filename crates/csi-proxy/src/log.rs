@@ -11,8 +11,10 @@ mod text;
 
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
-use std::{fmt, io};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
+use os::OsError;
 use tracing::level_filters::LevelFilter;
 use tracing::span::Record;
 use tracing::{Event, Metadata, Subscriber};
@@ -32,6 +34,9 @@ use rotation::RotatingFile;
 
 /// The crates of this workspace, by the prefixes of their events' targets.
 const OURS: [&str; 3] = ["csi_proxy", "server", "storage_ops"];
+
+/// How long the start waits for a file that another program holds.
+const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 static RATE: LazyLock<RateLimit> = LazyLock::new(RateLimit::default);
 
@@ -158,7 +163,8 @@ fn wanted(flags: &LogFlags) -> Targets {
         .with_targets(OURS.map(|name| (name, ours)))
 }
 
-/// Opens the file to append to it, and creates its folder.
+/// Opens the file to append to it, and creates its folder. Waits if another program holds the file,
+/// as a virus scanner does for a moment after a change, such as the last line of an earlier start.
 fn open(path: &Path, megabytes: usize) -> io::Result<RotatingFile> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -166,7 +172,20 @@ fn open(path: &Path, megabytes: usize) -> io::Result<RotatingFile> {
     let bytes = u64::try_from(megabytes)
         .unwrap_or(u64::MAX)
         .saturating_mul(1 << 20);
-    RotatingFile::open(path, (megabytes > 0).then_some(bytes))
+    let limit = (megabytes > 0).then_some(bytes);
+    let begun = Instant::now();
+    loop {
+        match RotatingFile::open(path, limit) {
+            Err(error) if is_held(&error) && begun.elapsed() < LONGEST_HOLD => {
+                thread::sleep(LONGEST_HOLD / 100);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn is_held(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(OsError::SHARING_VIOLATION.0.cast_signed())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The links of pages: which file of the tree is which page of the site.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
 use crate::{DRIVERS, DRIVERS_PAGE, group_page};
 
@@ -67,20 +66,18 @@ fn page_of(source: &str) -> String {
     }
 }
 
-/// Returns the path of a link's target from the root of the tree.
+/// Returns the path of a link's target from the root of the tree, with `/` on each system.
 fn resolved(page: &str, target: &str) -> String {
-    let mut path = Path::new(page)
-        .parent()
-        .unwrap_or(Path::new(""))
-        .to_path_buf();
-    for component in Path::new(target).components() {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            component => path.push(component),
+    let mut path: Vec<&str> = page.split('/').collect();
+    path.pop();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(path.pop()),
+            "" | "." => {}
+            part => path.push(part),
         }
     }
-    path.to_string_lossy().into_owned()
+    path.join("/")
 }
 
 /// A link in a page, `[text](target)`.

@@ -9,6 +9,7 @@ mod console;
 mod daemon;
 mod doctor;
 mod files;
+mod log;
 mod node;
 mod program;
 mod service;

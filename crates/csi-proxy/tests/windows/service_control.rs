@@ -7,14 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use os_win32::system;
+use windows_service::service::{ServiceAccess, ServiceExitCode, ServiceState};
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::PROGRAM;
 use crate::skip::skipped;
 
-pub(crate) const STOPPED: u32 = 1;
-pub(crate) const START_PENDING: u32 = 2;
-pub(crate) const STOP_PENDING: u32 = 3;
-pub(crate) const RUNNING: u32 = 4;
+pub(crate) const STOPPED: ServiceState = ServiceState::Stopped;
+pub(crate) const START_PENDING: ServiceState = ServiceState::StartPending;
+pub(crate) const STOP_PENDING: ServiceState = ServiceState::StopPending;
+pub(crate) const RUNNING: ServiceState = ServiceState::Running;
 
 /// An installed service. Dropping it removes the service.
 pub(crate) struct Installed(String);
@@ -74,7 +76,7 @@ impl Installed {
         assert_eq!(code, 0, "sc stop: {text}");
     }
 
-    pub(crate) fn reach(&self, state: u32) -> Status {
+    pub(crate) fn reach(&self, state: ServiceState) -> Status {
         self.wait_for(|status| status.state == state)
     }
 
@@ -105,27 +107,17 @@ impl Installed {
         false
     }
 
-    /// Returns what `sc query` prints; `None` if it fails, because the service does not exist or is
-    /// being deleted.
+    /// Returns the status; `None` if the service does not exist or is being deleted. `sc query`
+    /// prints it in the language of Windows.
     pub(crate) fn status(&self) -> Option<Status> {
-        let (code, text) = sc(&["query", &self.0]);
-        if code != 0 {
-            return None;
-        }
-        let number = |name: &str| {
-            let line = text
-                .lines()
-                .find(|line| line.trim_start().starts_with(name))?;
-            let value = line.split_once(':')?.1.split_whitespace().next()?;
-            match value.strip_prefix("0x") {
-                Some(digits) => u32::from_str_radix(digits, 16).ok(),
-                None => value.parse().ok(),
-            }
-        };
+        let access = ServiceManagerAccess::CONNECT;
+        let manager = ServiceManager::local_computer(None::<&str>, access).expect("the manager");
+        let service = manager.open_service(&self.0, ServiceAccess::QUERY_STATUS);
+        let status = service.ok()?.query_status().ok()?;
         Some(Status {
-            state: number("STATE")?,
-            checkpoint: number("CHECKPOINT")?,
-            exit_code: number("WIN32_EXIT_CODE")?,
+            state: status.current_state,
+            checkpoint: status.checkpoint,
+            exit_code: status.exit_code,
         })
     }
 
@@ -151,9 +143,9 @@ impl Drop for Installed {
 /// The status that a service last reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
-    pub(crate) state: u32,
+    pub(crate) state: ServiceState,
     pub(crate) checkpoint: u32,
-    pub(crate) exit_code: u32,
+    pub(crate) exit_code: ServiceExitCode,
 }
 
 /// Runs `sc` until it succeeds. It may fail for a while: when the service control manager starts
