@@ -312,7 +312,7 @@ pub(crate) fn test() -> Summary {
 
 /// Runs the Windows tests under Wine as on the machine of a German user: Windows speaks German, and
 /// the folder for temporary files, which Wine names after the user, has a blank and an umlaut. The
-/// programs are those of [`test`]: mingw cannot build in a folder with a blank.
+/// programs are those of [`test()`]: mingw cannot build in a folder with a blank.
 pub(crate) fn test_in_german() -> Summary {
     const NAME: &str = "Windows tests in German";
     const LOCALE: &str = "de_DE.UTF-8";
