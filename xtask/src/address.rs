@@ -18,6 +18,14 @@ pub(crate) struct Options {
     address: String,
 }
 
+/// How GitHub, git and browsers write the beginning of an address.
+const STARTS: [&str; 4] = [
+    "https://github.com/",
+    "github.com/",
+    "git@github.com:",
+    "ssh://git@github.com/",
+];
+
 /// The address of a repository on GitHub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -32,9 +40,10 @@ impl Address {
         let is_name = |name: &str| {
             !name.is_empty() && name.chars().all(|c| is_of_name(c) || c == '.') && name != "."
         };
-        let slug = address
-            .trim_end_matches('/')
-            .strip_prefix("https://github.com/")
+        let (address, lower) = (address.trim_end_matches('/'), address.to_ascii_lowercase());
+        let slug = STARTS
+            .iter()
+            .find_map(|start| lower.starts_with(start).then(|| &address[start.len()..]))
             .map(|slug| slug.strip_suffix(".git").unwrap_or(slug));
         match slug.and_then(|slug| slug.split_once('/')) {
             Some((owner, name)) if is_name(owner) && is_name(name) => Ok(Self {
@@ -104,6 +113,10 @@ fn is_of_name(c: char) -> bool {
 
 pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let (old, new) = (Address::of_tree()?, Address::parse(&options.address)?);
+    if old == new {
+        println!("the tree has this address already");
+        return Ok(Summary::passed());
+    }
     let files = workspace::files().ok_or("the tree is not a git checkout")?;
     let changed = rewrite(&workspace::root(), &files, &old, &new)?;
     println!(
@@ -163,6 +176,15 @@ mod tests {
         for text in ["a-b/c.d", "a-b/c.d/", "a-b/c.d.git"] {
             assert_eq!(address(text), address("a-b/c.d"), "{text}");
         }
+        for same in [
+            "git@github.com:a-b/c.d.git",
+            "ssh://git@github.com/a-b/c.d.git",
+            "github.com/a-b/c.d",
+            "HTTPS://GitHub.com/a-b/c.d/",
+        ] {
+            let parsed = Address::parse(same).expect("an address");
+            assert_eq!(parsed, address("a-b/c.d"), "{same}");
+        }
         assert_eq!(address("Big-Co/x").registry, "ghcr.io/big-co");
         for wrong in [
             "big-co/x",
@@ -173,6 +195,8 @@ mod tests {
             "https://github.com/big-co/x/y",
             "https://github.com/big co/x",
             "https://github.com//x",
+            "https://github.com",
+            "git@gitlab.com:big-co/x.git",
         ] {
             Address::parse(wrong).unwrap_err();
         }

@@ -33,7 +33,7 @@ mod wmi_volume;
 
 use crate::fact::Fact;
 
-pub use devices::{DiskIdentity, free_space};
+pub use devices::{DiskIdentity, ENOUGH, free_space, property};
 
 /// The facts in the order of docs/facts.md.
 const MODULES: &[&[Fact]] = &[

@@ -140,10 +140,13 @@ pub fn run(command: &mut Command, longest: Duration) -> io::Result<Ended> {
         Some(status) => (!status.success()).then(|| format!("ended with {status}")),
         None => Some(format!("did not end within {} s", longest.as_secs())),
     };
+    let until = Instant::now() + LONGEST_OUTPUT;
+    let text =
+        |output: Option<Output>| output.map_or_else(String::new, |output| output.text(until));
     Ok(Ended {
         failure,
-        printed: printed.map(Output::text).unwrap_or_default(),
-        errors: errors.map(Output::text).unwrap_or_default(),
+        printed: text(printed),
+        errors: text(errors),
     })
 }
 
@@ -179,8 +182,9 @@ impl Output {
         Self { read, end }
     }
 
-    fn text(self) -> String {
-        let _ = self.end.recv_timeout(LONGEST_OUTPUT);
+    fn text(self, until: Instant) -> String {
+        let left = until.saturating_duration_since(Instant::now());
+        let _ = self.end.recv_timeout(left);
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&read).into_owned()
     }

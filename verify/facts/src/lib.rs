@@ -20,7 +20,7 @@ mod preparation;
 mod simulated;
 
 pub use fact::Fact;
-pub use facts::{DiskIdentity, all, free_space};
+pub use facts::{DiskIdentity, ENOUGH, all, free_space, property};
 pub use isolated::{AFTER, Ended, NO_TIME, Results, check_each, check_one, code_of, run};
 pub use local::{
     DISKS, FOLDER, create_folder, create_virtual_disk, end_children_with_this_process, local_node,

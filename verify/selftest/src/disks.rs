@@ -126,9 +126,9 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Creates a disk for each kind. A disk that cannot be created, or is not certain to be the new
-    /// one, is left out: its checks do not run.
-    /// Returns the text of the variable that names the disks.
+    /// Creates a disk for each kind, and returns the text of the variable that names the disks. A
+    /// disk that cannot be created, or is not certain to be the new one, is left out: its checks do
+    /// not run.
     pub(crate) fn create_disks(
         &self,
         os: &dyn Os,

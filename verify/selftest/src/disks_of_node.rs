@@ -8,18 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use os::abi::{
-    CODE_SET_ASCII, CODE_SET_BINARY, ControlCode, FIRMWARE_SMBIOS, StorageDeviceDescriptor,
+    CODE_SET_ASCII, CODE_SET_BINARY, FIRMWARE_SMBIOS, StorageDeviceDescriptor,
     StorageDeviceIdDescriptor, StorageIdentifier, StoragePropertyQuery,
 };
 use os::{Access, Handle, Instance, Namespace, NtPath, Open, Options, Os, OsError, OsResult};
 use serde::{Deserialize, Serialize};
 use storage_ops::{DiskNumber, Error, ListDiskIds, ListDiskLocations, Node};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::form;
 
-/// The size of a buffer that every descriptor fits in.
-const ENOUGH: usize = 16 << 10;
 /// The type of an identifier in NAA format.
 const NAA: u32 = 3;
 /// The asset tag of the chassis that every machine of Azure has. A machine of Hyper-V, whose disks
@@ -168,7 +166,8 @@ pub fn recorded_disks(node: &Node, os: &dyn Os) -> DisksOfNode {
         .collect();
     let disk = |number: DiskNumber| {
         let opened = open(os, number);
-        let descriptor = |property| property_of(opened.as_deref().map_err(|code| *code)?, property);
+        let descriptor =
+            |id| facts::property(opened.as_deref().map_err(|code| *code)?, id, facts::ENOUGH);
         RecordedDisk {
             number: number.0,
             ids: ids.get(&number).map(|ids| RecordedIds {
@@ -208,7 +207,7 @@ fn name_of(code: OsError) -> String {
 }
 
 fn is_on_azure(os: &dyn Os) -> bool {
-    let mut table = vec![0; ENOUGH];
+    let mut table = vec![0; facts::ENOUGH];
     os.firmware_table(FIRMWARE_SMBIOS, 0, &mut table).is_ok()
         && table.windows(AZURE.len()).any(|part| part == AZURE)
 }
@@ -216,19 +215,6 @@ fn is_on_azure(os: &dyn Os) -> bool {
 fn open(os: &dyn Os, number: DiskNumber) -> OsResult<Box<dyn Handle>> {
     let how = Open::existing(Access::empty(), Options::empty());
     os.open(&NtPath::disk(number.0), &how)
-}
-
-/// Reads the descriptor of a property.
-fn property_of(device: &dyn Handle, property_id: u32) -> OsResult<Vec<u8>> {
-    let query = StoragePropertyQuery {
-        property_id,
-        ..StoragePropertyQuery::default()
-    };
-    let mut buffer = vec![0; ENOUGH];
-    let code = ControlCode::STORAGE_QUERY_PROPERTY;
-    let filled = device.control(code, query.as_bytes(), &mut buffer)?;
-    buffer.truncate(filled);
-    Ok(buffer)
 }
 
 fn device(descriptor: &[u8]) -> OsResult<RecordedDevice> {

@@ -1,6 +1,6 @@
 //! Checks what csi-proxy depends on, on a Windows machine of a user, and reports the result.
 //!
-//! csi-proxy-selftest.exe makes disks of its own, which are VHD files. On them, it runs the checks
+//! csi-proxy-selftest.exe makes disks of its own, which are VHDX files. On them, it runs the checks
 //! of all facts (`verify/facts`) and the [`ACCEPTANCE`], each in a process of its own, and writes
 //! an [`Evidence`]. docs/windows.md has a part that a test makes of the files in docs/evidence.
 

@@ -53,6 +53,7 @@ struct Bench {
     sim: Sim,
     os: Arc<dyn Os>,
     folder: tempfile::TempDir,
+    local: LocalMachine,
     /// The numbers of the attached disks by their files.
     attached: RefCell<BTreeMap<String, u32>>,
     /// The steps so far: whether each has an answer that can be wrong.
@@ -74,6 +75,7 @@ impl Bench {
             os: sim.process(),
             sim,
             folder: tempfile::tempdir().expect("a folder"),
+            local: LocalMachine::start(),
             attached: RefCell::default(),
             steps: RefCell::default(),
             failing,
@@ -243,7 +245,7 @@ impl Machine for Bench {
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         self.file_step()?;
-        let found = LocalMachine::start().list(&self.here(folder))?;
+        let found = self.local.list(&self.here(folder))?;
         let named = |file: PathBuf| folder.join(file.file_name().expect("a name"));
         Ok(found.into_iter().map(named).collect())
     }
@@ -272,7 +274,7 @@ impl Machine for Bench {
             // ERROR_SHARING_VIOLATION
             return Err(io::Error::from_raw_os_error(32));
         }
-        LocalMachine::start().remove(&self.here(path))
+        self.local.remove(&self.here(path))
     }
 
     fn remove_empty(&self, folder: &Path) -> io::Result<()> {
@@ -282,7 +284,7 @@ impl Machine for Bench {
 
     fn lock(&self, file: &Path) -> io::Result<File> {
         self.file_step()?;
-        LocalMachine::start().lock(&self.here(file))
+        self.local.lock(&self.here(file))
     }
 
     fn sleep(&self, _: Duration) {
@@ -323,7 +325,7 @@ fn ended(evidence: &Evidence) -> BTreeSet<String> {
 /// Asserts that nothing of the self-test is left, and returns what else is in its folder.
 fn nothing_is_left(bench: &Bench) -> BTreeSet<OsString> {
     assert!(bench.attached.borrow().is_empty());
-    let own = LocalMachine::start().list(&bench.folder.path().join("own"));
+    let own = bench.local.list(&bench.folder.path().join("own"));
     own.unwrap_or_default()
         .iter()
         .filter_map(|file| Some(file.file_name()?.to_owned()))

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use crate::node::{DiskKind, System, TestDisk, TestNode, TestVolume, missing};
 
 /// The size of a buffer that every answer fits in.
-pub(crate) const ENOUGH: usize = 16 << 10;
+pub const ENOUGH: usize = 16 << 10;
 
 /// No disk is searched behind a gap of so many numbers.
 const LONGEST_GAP: u32 = 100;
@@ -170,7 +170,7 @@ pub(crate) fn while_read_only<R>(
 }
 
 /// Reads at most `size` bytes of the descriptor of a property.
-pub(crate) fn property(device: &dyn Handle, property_id: u32, size: usize) -> OsResult<Vec<u8>> {
+pub fn property(device: &dyn Handle, property_id: u32, size: usize) -> OsResult<Vec<u8>> {
     let query = StoragePropertyQuery {
         property_id,
         ..StoragePropertyQuery::default()
