@@ -269,6 +269,10 @@ mod tests {
             format!("VOLUME_{:?}", VolumeKind::Ntfs4Kn),
             format!("VOLUME_{:?}", VolumeKind::Grown),
         ];
+        let mut sizes = KINDS.map(|(.., size)| size);
+        sizes.sort_unstable();
+        let differ = sizes.windows(2).all(|pair| pair[0] + 99 < pair[1]);
+        assert!(differ, "no two disks have one size: {sizes:?}");
         for ((kind, ..), expected) in KINDS.iter().zip(kinds) {
             assert_eq!(*kind, expected.to_uppercase());
             assert!(
