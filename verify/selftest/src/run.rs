@@ -58,11 +58,13 @@ impl Run<'_> {
         let file_name = path::absolute(&file).unwrap_or(file.clone());
         // There may be none.
         let _ = self.machine.rename(&file, &previous);
-        self.save(&evidence).map_err(|error| {
-            let file = file_name.display();
-            io::Error::other(format!("Cannot write {file}: {error}"))
-        })?;
         let file = file_name.display();
+        if let Err(error) = self.save(&evidence) {
+            if let Some(folder) = folder {
+                folder.remove(&mut evidence.errors);
+            }
+            return Err(io::Error::other(format!("Cannot write {file}: {error}")));
+        }
         self.machine
             .show(&format!("{file} has the results from now on."));
         if let Some(folder) = &folder {

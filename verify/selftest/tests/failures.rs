@@ -367,6 +367,19 @@ fn a_run_needs_an_administrator_space_and_a_check() {
 }
 
 #[test]
+fn a_run_that_can_write_no_result_leaves_nothing() {
+    let bench = Bench::new(None);
+    let checks = checks();
+    let run = Run {
+        output: bench.folder.path().join("none"),
+        ..bench.run_of(&checks)
+    };
+    let refused = run.run().expect_err("the run does not begin").to_string();
+    assert!(refused.starts_with("Cannot write "), "{refused}");
+    assert!(!bench.folder.path().join("own").exists());
+}
+
+#[test]
 fn each_step_fails_in_turn_and_no_result_is_lost() {
     let whole = Bench::new(None);
     whole.run().expect("the run begins");
