@@ -62,6 +62,11 @@ pub struct OperationError {
 /// The result of a part of an operation.
 pub type OperationResult<T> = std::result::Result<T, OperationError>;
 
+/// Returns the result of a part of an operation that the state of the node does not allow.
+pub(crate) fn failed_precondition<T>(reason: impl Into<String>) -> OperationResult<T> {
+    Err(OperationError::precondition(reason))
+}
+
 impl OperationError {
     /// Creates an error without a Windows code.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
@@ -70,13 +75,6 @@ impl OperationError {
             reason: reason.into(),
             code: None,
         }
-    }
-
-    pub(crate) fn too_many_reruns(runs: usize) -> Self {
-        Self::precondition(format!(
-            "gave up after {runs} attempts, because the volume's disk or the required thread pool \
-             changed each time"
-        ))
     }
 
     pub(crate) fn cancelled() -> Self {

@@ -6,9 +6,11 @@
 //!
 //! A change is a job of its own. A request that equals a job in progress shares its result if
 //! [`Operation::COALESCE`] allows it. A job waits for its locks, then for a thread of its pool, and
-//! only then occupies a thread. It keeps its locks when it moves to another pool. If every caller
-//! cancels before the first change, the job is cancelled; after the first change it runs to its
-//! end, and a retry joins it.
+//! only then occupies a thread. When it enters another pool, it keeps its locks and its values, and
+//! gives its thread back while it waits. So no operation that waits keeps another from going on,
+//! except by its locks, which it requests before it has a thread. If every caller cancels before
+//! the first change, the job is cancelled; after the first change it runs to its end, and a retry
+//! joins it.
 
 pub(crate) mod activity;
 mod inline_reads;
@@ -28,19 +30,17 @@ use tracing::Instrument as _;
 
 use crate::error::{Error, ErrorKind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
-use crate::executor::operation::{Coalesce, MAX_RUNS, Operation, conclude};
+use crate::executor::operation::{Coalesce, Operation, conclude, conduct};
 use crate::executor::progress::{
     Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting,
 };
 use crate::node::Node;
-use crate::node::run::Run;
-use crate::scheduling::context::Commit;
+use crate::scheduling::context::{Commit, Wait};
 use crate::scheduling::locks::{Guard, Owner};
-use crate::scheduling::pool_kind::PoolSet;
 use crate::scheduling::quotas::{ConnectionId, Holder};
-use crate::scheduling::worker_pools::{DEFECT, WorkerPools, catch_panic};
-use crate::scheduling::{LockKey, OperationContext, PoolKind, Rerun, RunResult, Stop, caught};
-use crate::sync::{Arc, Mutex, lock};
+use crate::scheduling::worker_pools::{DEFECT, Thread, WorkerPools, catch_panic};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource};
+use crate::sync::{Arc, Mutex, lock, spawn};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
 
@@ -51,9 +51,7 @@ type Jobs = HashMap<(TypeId, u64), Vec<Arc<dyn Any + Send + Sync>>>;
 /// Runs operations on a node for many callers. Its futures need a tokio runtime.
 pub struct Executor {
     node: Arc<Node>,
-    /// What each read holds.
-    no_locks: Arc<Guard>,
-    pools: WorkerPools,
+    pools: Arc<WorkerPools>,
     inline_reads: InlineReads,
     all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
@@ -168,9 +166,8 @@ impl Executor {
     /// Creates an executor for `node`.
     pub fn new(node: Arc<Node>) -> Self {
         Self {
-            no_locks: Arc::new(node.locks.none()),
             node,
-            pools: WorkerPools::default(),
+            pools: Arc::default(),
             inline_reads: InlineReads::default(),
             all_reads_inline: false,
             jobs: Mutex::default(),
@@ -225,11 +222,10 @@ impl Executor {
                 requests: &self.requests,
                 number,
             };
+            let context = Arc::new(OperationContext::new(None));
             let result = self
-                .run_in_pools(&work, requester, &execution, &self.no_locks)
+                .run_in_pools(&work, requester, execution, &context)
                 .await;
-            let result =
-                caught(result).unwrap_or_else(|_| Err(OperationError::too_many_reruns(MAX_RUNS)));
             return conclude(&self.node, &work.operation, requester, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
@@ -326,47 +322,6 @@ impl Executor {
         )
     }
 
-    /// Runs the job, and stores in `held` the locks under which its result was produced.
-    async fn run_job<O: Operation>(
-        &self,
-        job: &Arc<Job<O>>,
-        held: &mut Option<Arc<Guard>>,
-    ) -> OperationResult<O::Output> {
-        for _ in 0..MAX_RUNS {
-            if let Ok(result) = caught(self.run_locked(job, held).await) {
-                return result;
-            }
-        }
-        Err(OperationError::too_many_reruns(MAX_RUNS))
-    }
-
-    /// Runs the job once, under the locks that it needs now. Stores the locks in `held` unless the
-    /// job must be run again.
-    async fn run_locked<O: Operation>(
-        &self,
-        job: &Arc<Job<O>>,
-        held: &mut Option<Arc<Guard>>,
-    ) -> RunResult<O::Output> {
-        let keys = self.lock_keys(job).await?;
-        let guard = Arc::new(self.lock(job, keys).await?);
-        let requester = Requester {
-            connection: job.connection,
-            ..Requester::default()
-        };
-        let result = self
-            .run_in_pools(
-                &job.work,
-                requester,
-                &Execution::Change(Arc::clone(job)),
-                &guard,
-            )
-            .await;
-        if !matches!(result, Err(Stop::Rerun(_))) {
-            *held = Some(guard);
-        }
-        result
-    }
-
     async fn lock<O: Operation>(
         &self,
         job: &Arc<Job<O>>,
@@ -389,110 +344,80 @@ impl Executor {
         guard
     }
 
-    async fn lock_keys<O: Operation>(&self, job: &Arc<Job<O>>) -> RunResult<Vec<LockKey>> {
-        if !O::RESOLVES_LOCKS {
-            return job.work.operation.lock_keys(&self.node);
-        }
-        let holder = Holder {
-            resource: job.work.operation.resource(),
-            connection: job.connection,
-            is_exempt: false,
-        };
-        job.work.enters(Stage::WaitingForThread {
-            pool: O::POOL,
-            is_exempt: false,
-        });
-        let thread = job.while_wanted(self.pools.thread(O::POOL, holder)).await?;
-        job.work.enters(Stage::Running(O::POOL));
-        let (node, work) = (Arc::clone(&self.node), Arc::clone(&job.work));
-        thread.run(move || work.operation.lock_keys(&node)).await
-    }
-
-    /// Runs the operation on a thread of its pool, and again on a thread of each pool that it then
-    /// requests.
+    /// Runs the operation, on a thread of each pool that it enters. Grants what it waits for. A read
+    /// of local files runs on the current thread if there is a permission for that.
     async fn run_in_pools<O: Operation>(
         &self,
         work: &Arc<Tracked<O>>,
         requester: Requester,
-        execution: &Execution<O>,
-        guard: &Arc<Guard>,
-    ) -> RunResult<O::Output> {
-        let operation = &work.operation;
-        let (mut pool, mut pools, mut resource) =
-            (O::POOL, PoolSet::default(), operation.resource());
+        execution: Execution<O>,
+        context: &Arc<OperationContext>,
+    ) -> OperationResult<O::Output> {
+        let job = execution.job().cloned();
+        let mut course = Course::new(self, work, execution, context);
         loop {
-            pools = pools.with(pool);
-            let job = execution.job().cloned();
-            let is_read = job.is_none();
-            let commit =
-                job.map(|job| Arc::new(move || job.advance(Some(JobPhase::Changing))) as Commit);
-            let ctx = OperationContext::new(Arc::clone(guard), commit, Some(pools));
-            let needs_permit = is_read && !self.all_reads_inline && pool == PoolKind::Files;
-            let permit = needs_permit.then(|| self.inline_reads.permit()).flatten();
-            let result = if permit.is_some() || (is_read && self.all_reads_inline) {
-                work.enters(Stage::Running(pool));
-                catch_panic(|| operation.run(Run::new(&self.node, &ctx)))
-            } else {
-                let holder = Holder {
-                    resource: resource.clone(),
-                    connection: requester.connection,
-                    is_exempt: false,
-                };
-                // Boxed, because this halves the size of the future of a read that needs no other
-                // thread.
-                Box::pin(
-                    self.run_on_thread(pool, holder, work, execution, ctx)
-                        .instrument(requester.span()),
-                )
-                .await
-            };
-            match result {
-                Err(Stop::Rerun(Rerun::InPool(other, of))) => {
-                    pool = other;
-                    resource = of.or_else(|| operation.resource());
+            let progress = match context.take_wait() {
+                None => course.go_on(None)?,
+                Some(Wait::ForLocks(keys)) => {
+                    let job = job.as_ref().expect("a read waits for no lock");
+                    context.set_locks(Some(Arc::new(self.lock(job, keys).await?)));
+                    course.go_on(None)?
                 }
-                result => return result,
+                Some(Wait::ForThread(pool, resource)) => {
+                    context.grant_thread(pool);
+                    let is_read = job.is_none();
+                    let is_local_read = is_read && pool == PoolKind::Files;
+                    let permit = if is_local_read && !self.all_reads_inline {
+                        self.inline_reads.permit()
+                    } else {
+                        None
+                    };
+                    if permit.is_some() || (is_read && self.all_reads_inline) {
+                        work.enters(Stage::Running(pool));
+                        course.go_on(Some(pool))?
+                    } else {
+                        // Boxed, because this makes the future of a read that needs no other thread
+                        // smaller.
+                        let on_thread = Box::pin(async {
+                            let thread = self.thread(pool, resource, work, requester, job.as_ref());
+                            let thread = (pool, thread.await?);
+                            work.enters(Stage::Running(pool));
+                            course.go_on_at(thread, requester, job.clone()).await
+                        });
+                        let (other, progress) = on_thread.await?;
+                        course = other;
+                        progress
+                    }
+                }
+            };
+            if let Poll::Ready(result) = progress {
+                return result;
             }
         }
     }
 
-    async fn run_on_thread<O: Operation>(
+    /// Waits for a thread of the pool.
+    async fn thread<O: Operation>(
         &self,
         pool: PoolKind,
-        holder: Holder,
-        work: &Arc<Tracked<O>>,
-        execution: &Execution<O>,
-        ctx: OperationContext,
-    ) -> RunResult<O::Output> {
+        resource: Option<Resource>,
+        work: &Tracked<O>,
+        requester: Requester,
+        job: Option<&Arc<Job<O>>>,
+    ) -> OperationResult<Thread> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
-        let is_exempt = execution
-            .job()
-            .is_some_and(|job| *lock(&job.phase) == JobPhase::Changing);
+        let is_exempt = job.is_some_and(|job| *lock(&job.phase) == JobPhase::Changing);
         work.enters(Stage::WaitingForThread { pool, is_exempt });
-        let wait = self.pools.thread(
-            pool,
-            Holder {
-                is_exempt,
-                ..holder
-            },
-        );
-        let thread = match execution.job() {
-            Some(job) => job.while_wanted(wait).await?,
-            None => wait.await,
+        let holder = Holder {
+            resource: resource.or_else(|| work.operation.resource()),
+            connection: requester.connection,
+            is_exempt,
         };
-        work.enters(Stage::Running(pool));
-        let (node, work, execution) = (Arc::clone(&self.node), Arc::clone(work), execution.clone());
-        let body = move || {
-            // The closure owns `execution`, and so the entry of a read stays until the read ends.
-            if execution
-                .job()
-                .is_some_and(|job| !job.advance(Some(JobPhase::Reading)))
-            {
-                return Err(OperationError::cancelled().into());
-            }
-            work.operation.run(Run::new(&node, &ctx))
-        };
-        thread.run(body).await
+        let wait = self.pools.thread(pool, holder);
+        match job {
+            Some(job) => job.while_wanted(wait).await,
+            None => Ok(wait.await),
+        }
     }
 
     fn unregister<O: Operation>(&self, job: &Arc<Job<O>>) {
@@ -509,6 +434,103 @@ impl Executor {
     }
 }
 
+/// What is left of an operation.
+struct Course<O: Operation> {
+    /// `None` when the operation has ended.
+    future: Option<OperationFuture<O>>,
+    pools: Arc<WorkerPools>,
+    /// The pool in which the operation has last run.
+    last: Option<PoolKind>,
+}
+
+type OperationFuture<O> =
+    Pin<Box<dyn Future<Output = OperationResult<<O as Operation>::Output>> + Send>>;
+
+/// The result of an operation, if it has ended; otherwise it waits.
+type Progress<O> = Poll<OperationResult<<O as Operation>::Output>>;
+
+impl<O: Operation> Course<O> {
+    fn new(
+        executor: &Executor,
+        work: &Arc<Tracked<O>>,
+        execution: Execution<O>,
+        context: &Arc<OperationContext>,
+    ) -> Self {
+        let node = Arc::clone(&executor.node);
+        let (work, context) = (Arc::clone(work), Arc::clone(context));
+        let future = async move {
+            // The entry of a read stays until the read ends.
+            let _execution = execution;
+            conduct(&node, &work.operation, &context).await
+        };
+        Self {
+            future: Some(Box::pin(future)),
+            pools: Arc::clone(&executor.pools),
+            last: None,
+        }
+    }
+
+    /// Goes on on this thread, which may be of a pool, until the operation has ended or waits.
+    /// Fails if it panics.
+    fn go_on(&mut self, pool: Option<PoolKind>) -> OperationResult<Progress<O>> {
+        self.last = pool.or(self.last);
+        let future = self.future.as_mut().expect("it has not ended");
+        let mut waker = Context::from_waker(Waker::noop());
+        let progress = catch_panic(|| future.as_mut().poll(&mut waker))?;
+        if progress.is_ready() {
+            self.future = None;
+        }
+        Ok(progress)
+    }
+
+    /// Goes on on a thread of a pool until the operation has ended or waits. Fails if it panics, or
+    /// if the callers of the job have cancelled.
+    async fn go_on_at(
+        mut self,
+        (pool, thread): (PoolKind, Thread),
+        requester: Requester,
+        job: Option<Arc<Job<O>>>,
+    ) -> OperationResult<(Self, Progress<O>)> {
+        let body = move || {
+            if job.is_some_and(|job| !job.advance(Some(JobPhase::Reading))) {
+                drop(self.future.take());
+                return Err(OperationError::cancelled());
+            }
+            let progress = self.go_on(Some(pool))?;
+            Ok((self, progress))
+        };
+        let done = thread.run(body).instrument(requester.span()).await;
+        done.unwrap_or_else(|| {
+            Err(OperationError::new(
+                ErrorKind::Internal,
+                "the daemon is shutting down",
+            ))
+        })
+    }
+}
+
+impl<O: Operation> Drop for Course<O> {
+    /// Drops the values of an operation that has not ended, on a thread of the pool in which it
+    /// has last run: it may have open handles, and a device that hangs may block the thread that
+    /// closes them.
+    fn drop(&mut self) {
+        let (Some(future), Some(pool)) = (self.future.take(), self.last) else {
+            return;
+        };
+        let pools = Arc::clone(&self.pools);
+        spawn(async move {
+            let holder = Holder {
+                resource: None,
+                connection: None,
+                is_exempt: true,
+            };
+            let thread = pools.thread(pool, holder).await;
+            // Nothing is left to do if the runtime is shutting down.
+            let _ = thread.run(move || drop(future)).await;
+        });
+    }
+}
+
 /// A registered job. Dropping it, also during a panic, unregisters the job, so that no caller joins
 /// or waits for a job that has ended.
 struct RegisteredJob<O: Operation> {
@@ -522,11 +544,24 @@ impl<O: Operation> RegisteredJob<O> {
     /// The job is unregistered before the locks are released: the next holder of the locks may undo
     /// what the job did, so a request that arrives later must not join it.
     async fn run(self) {
-        let mut held = None;
-        let result = self.executor.run_job(&self.job, &mut held).await;
+        let context = Arc::new(OperationContext::new(Some(self.commit())));
+        let requester = Requester {
+            connection: self.job.connection,
+            ..Requester::default()
+        };
+        let execution = Execution::Change(Arc::clone(&self.job));
+        let result = self
+            .executor
+            .run_in_pools(&self.job.work, requester, execution, &context)
+            .await;
         self.executor.unregister(&self.job);
-        drop(held);
+        drop(context);
         self.publish(result);
+    }
+
+    fn commit(&self) -> Commit {
+        let job = Arc::clone(&self.job);
+        Arc::new(move || job.advance(Some(JobPhase::Changing)))
     }
 
     fn publish(&self, result: OperationResult<O::Output>) {
@@ -563,10 +598,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::Executor;
-    use crate::error::ErrorKind;
+    use crate::error::{ErrorKind, OperationResult};
     use crate::executor::operation::{Coalesce, Operation};
     use crate::node::run::Run;
-    use crate::scheduling::{LockKey, PoolKind, RunResult};
+    use crate::scheduling::{LockKey, PoolKind};
     use crate::{Config, Node};
 
     /// An operation that panics when its lock keys are determined, before it has a thread.
@@ -583,11 +618,11 @@ mod tests {
             "demonstrate a defect".into()
         }
 
-        fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
             resume_unwind(Box::new("a defect, made for this test"))
         }
 
-        fn run(&self, _run: Run<'_>) -> RunResult<()> {
+        async fn run(&self, _run: Run<'_>) -> OperationResult<()> {
             Ok(())
         }
     }

@@ -9,3 +9,10 @@ pub(crate) use os::lock;
 
 /// How many threads a worker pool has.
 pub(crate) const THREADS_PER_POOL: usize = 16;
+
+/// Runs `task` on the current runtime, unless that is shutting down.
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(task);
+    }
+}

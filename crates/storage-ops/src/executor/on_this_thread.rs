@@ -1,14 +1,15 @@
 //! Runs an operation on the thread of its caller.
 
 use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
-use crate::error::{Error, OperationError, OperationResult};
-use crate::executor::operation::{MAX_RUNS, Operation, conclude};
+use crate::error::{Error, OperationResult};
+use crate::executor::operation::{Operation, conclude, conduct};
 use crate::executor::progress::Requester;
 use crate::node::Node;
-use crate::node::run::Run;
+use crate::scheduling::context::Wait;
 use crate::scheduling::locks::Guard;
-use crate::scheduling::{LockKey, OperationContext, RunResult, caught};
+use crate::scheduling::{LockKey, OperationContext};
 use crate::sync::Arc;
 
 impl Node {
@@ -24,18 +25,22 @@ impl Node {
 
     fn result_of<O: Operation>(&self, operation: &O) -> OperationResult<O::Output> {
         operation.check_allowed(self)?;
-        for _ in 0..MAX_RUNS {
-            if let Ok(result) = caught(self.run_locked(operation)) {
-                return result;
+        let context = OperationContext::new(None);
+        let mut course = pin!(conduct(self, operation, &context));
+        loop {
+            let polled = course
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
+            match (polled, context.take_wait()) {
+                (Poll::Ready(result), _) => return result,
+                (Poll::Pending, Some(Wait::ForLocks(keys))) => {
+                    context.set_locks(Some(Arc::new(self.lock(keys))));
+                }
+                // This thread belongs to every pool.
+                (Poll::Pending, Some(Wait::ForThread(pool, _))) => context.grant_thread(pool),
+                (Poll::Pending, None) => unreachable!("an operation waits only for its context"),
             }
         }
-        Err(OperationError::too_many_reruns(MAX_RUNS))
-    }
-
-    fn run_locked<O: Operation>(&self, operation: &O) -> RunResult<O::Output> {
-        let keys = operation.lock_keys(self)?;
-        let context = OperationContext::new(Arc::new(self.lock(keys)), None, None);
-        operation.run(Run::new(self, &context))
     }
 
     fn lock(&self, keys: Vec<LockKey>) -> Guard {

@@ -1,13 +1,14 @@
 //! The trait that every storage operation implements.
 
 use std::fmt;
+use std::future::{Future, ready};
 use std::hash::Hash;
 
-use crate::error::{Error, OperationResult};
+use crate::error::{Error, OperationError, OperationResult};
 use crate::executor::progress::Requester;
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult};
+use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
 ///
@@ -29,9 +30,9 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const COALESCE: Coalesce = Coalesce::Never;
 
-    /// Whether [`Self::lock_keys`] calls Windows, and so needs a thread of [`Self::POOL`].
+    /// Whether [`Self::look_up_lock_keys`] looks at the node.
     #[doc(hidden)]
-    const RESOLVES_LOCKS: bool = false;
+    const LOOKS_UP_LOCKS: bool = false;
 
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
@@ -50,23 +51,73 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Returns the keys that the operation must lock; none for an operation that only reads.
-    ///
-    /// A volume is locked by the key of its disk, which is looked up here and checked again by
-    /// [`Self::run`].
+    /// Returns the keys that the arguments name and that the operation must lock; none for an
+    /// operation that only reads. Refuses arguments that no state of the node allows.
     #[doc(hidden)]
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(Vec::new())
     }
 
-    /// Runs the operation under its locks.
+    /// Looks up the further keys that the operation must lock, such as the disk of a volume, on a
+    /// thread of [`Self::POOL`]. [`conduct`] calls this before it requests the locks and again when
+    /// it has them: the object may have moved meanwhile.
     #[doc(hidden)]
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output>;
+    fn look_up_lock_keys(
+        &self,
+        _run: Run<'_>,
+    ) -> impl Future<Output = OperationResult<Vec<LockKey>>> + Send {
+        ready(Ok(Vec::new()))
+    }
+
+    /// Runs the operation under its locks, from its first line to its last, once. The operation
+    /// begins on a thread of [`Self::POOL`] and goes on on a thread of each pool that it enters. It
+    /// must not enter a pool in the middle of a sequence of calls that one thread must make.
+    #[doc(hidden)]
+    fn run(&self, run: Run<'_>) -> impl Future<Output = OperationResult<Self::Output>> + Send;
 }
 
-/// How often an operation is run before it fails: it is run again because its volume has moved to
-/// another disk, or because it needs a thread of another pool.
-pub(crate) const MAX_RUNS: usize = 6;
+/// How often the locks are requested before an operation fails, because the keys that it has looked
+/// up change each time.
+const MAX_LOCK_REQUESTS: usize = 6;
+
+/// Runs an operation from its beginning to its end. The future is pending only while it waits for
+/// what is in `context`.
+///
+/// This is the course of every operation, whoever polls it: [`Node::run`] on the thread of its
+/// caller, and the executor on the threads of its pools.
+pub(crate) async fn conduct<O: Operation>(
+    node: &Node,
+    operation: &O,
+    context: &OperationContext,
+) -> OperationResult<O::Output> {
+    let run = Run::new(node, context);
+    if O::COALESCE == Coalesce::Never {
+        run.enter(O::POOL).await;
+        return operation.run(run).await;
+    }
+    let named = operation.lock_keys(node)?;
+    for _ in 0..MAX_LOCK_REQUESTS {
+        let found = look_up(operation, run).await?;
+        run.lock([&named[..], &found].concat()).await;
+        run.enter(O::POOL).await;
+        if look_up(operation, run).await? == found {
+            return operation.run(run).await;
+        }
+        context.set_locks(None);
+    }
+    Err(OperationError::precondition(format!(
+        "gave up after {MAX_LOCK_REQUESTS} attempts, because the disk of the volume changed each \
+         time"
+    )))
+}
+
+async fn look_up<O: Operation>(operation: &O, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+    if !O::LOOKS_UP_LOCKS {
+        return Ok(Vec::new());
+    }
+    run.enter(O::POOL).await;
+    operation.look_up_lock_keys(run.with_queries_only()).await
+}
 
 /// Converts the result of an operation to that of its request: adds the name and the description of
 /// the operation to an error, and records a refused link.

@@ -1,13 +1,14 @@
 //! One run of an operation on a node.
 
 use std::ops::Deref;
+use std::time::Duration;
 
-use os::{Clock, Os};
+use os::{Clock, Os, Time};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
 use crate::node::Node;
-use crate::scheduling::{OperationContext, PoolKind, RunResult};
+use crate::scheduling::{OperationContext, PoolKind};
 use crate::windows::{Fallback, Windows};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
@@ -15,10 +16,9 @@ use crate::windows::{Fallback, Windows};
 pub(crate) enum ProviderUse {
     /// The provider may not be asked, because a wrong answer could destroy data.
     Forbidden,
-    /// The provider may be asked on the current thread, but not changed: the operation has no locks
-    /// yet.
+    /// The provider may be asked, but not changed: the operation has no locks yet.
     QueriesOnly,
-    /// The provider may be asked on a thread of the pool for WMI.
+    /// The provider may be asked, and may be made to refresh its cache.
     Allowed,
 }
 
@@ -30,7 +30,7 @@ pub struct Run<'a> {
     provider_use: ProviderUse,
 }
 
-/// A run can do what its context can: request other pools or locks, and begin a change.
+/// A run can do what its context can: enter other pools, and begin a change.
 impl Deref for Run<'_> {
     type Target = OperationContext;
 
@@ -56,8 +56,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the same run, in which the storage provider may only be queried, on the current
-    /// thread.
+    /// Returns the same run, in which the storage provider may only be queried.
     pub(crate) fn with_queries_only(self) -> Self {
         Self {
             provider_use: ProviderUse::QueriesOnly,
@@ -99,29 +98,24 @@ impl<'a> Run<'a> {
         Run { context, ..self }
     }
 
-    /// Waits for volumes to arrive: calls `check` until it returns a value or the time has passed.
-    /// Makes only the first call on the current thread, and all others on a thread that does
-    /// nothing else.
-    pub(crate) fn poll_arrival<T>(
-        self,
-        mut check: impl FnMut() -> RunResult<Option<T>>,
-    ) -> RunResult<Option<T>> {
-        if let Some(value) = check()? {
-            return Ok(Some(value));
+    /// Returns the pauses between looks at what Windows is about to do, for `timeout`.
+    pub(crate) fn pauses(self, timeout: Duration) -> Pauses<'a> {
+        Pauses {
+            run: self,
+            end: self.clock().now() + timeout,
+            pause: SHORTEST_PAUSE,
         }
-        self.require_pool(PoolKind::Arrivals)?;
-        self.windows().poll(self.timeouts().arrival, check)
     }
 
     /// Returns `first`, the result of a primary call. If its error says nothing about the object,
-    /// returns the result of the fallback, `second`. If the fallback fails too, returns the error
-    /// of `first` with both reasons.
-    pub(crate) fn or_fallback<T>(
+    /// returns the result of the fallback, `second`, which runs on a thread of the pool for WMI. If
+    /// the fallback fails too, returns the error of `first` with both reasons.
+    pub(crate) async fn or_fallback<T: Send>(
         self,
         fallback: Fallback,
         first: OperationResult<T>,
-        second: impl FnOnce() -> OperationResult<T>,
-    ) -> RunResult<T> {
+        second: impl FnOnce() -> OperationResult<T> + Send,
+    ) -> OperationResult<T> {
         let error = match first {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -130,60 +124,89 @@ impl<'a> Run<'a> {
             .inconclusive()
             .filter(|_| self.provider_use != ProviderUse::Forbidden)
         else {
-            return Err(error.into());
+            return Err(error);
         };
-        if self.provider_use == ProviderUse::Allowed {
-            self.require_pool(PoolKind::Wmi)?;
-        }
+        self.enter(PoolKind::Wmi).await;
         let outcome = second();
         self.windows().fallbacks.record(fallback, code);
-        Ok(outcome.map_err(|failed| error.with_failed_fallback(&failed))?)
+        outcome.map_err(|failed| error.with_failed_fallback(&failed))
+    }
+}
+
+/// The first pause, which doubles with each further one.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pauses between looks at what Windows is about to do.
+///
+/// The operation pauses on a thread that does nothing else, and also takes the next look there. The
+/// first look, before any pause, needs no such thread.
+pub(crate) struct Pauses<'a> {
+    run: Run<'a>,
+    end: Time,
+    pause: Duration,
+}
+
+impl Pauses<'_> {
+    /// Pauses. Returns false at once if the time has passed, and true otherwise.
+    pub(crate) async fn again(&mut self) -> bool {
+        if self.run.clock().now() >= self.end {
+            return false;
+        }
+        self.run.enter(PoolKind::Arrivals).await;
+        self.run.clock().sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
 
     use super::Run;
-    use crate::scheduling::locks::Locks;
-    use crate::scheduling::pool_kind::PoolSet;
-    use crate::scheduling::{OperationContext, PoolKind, Rerun, RunResult, Stop};
+    use crate::scheduling::context::Wait;
+    use crate::scheduling::{OperationContext, PoolKind};
     use crate::{Config, Node};
 
     #[test]
     fn a_wait_for_volumes_does_not_occupy_a_thread_for_disks() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
-        let guard = Arc::new(Locks::default().none());
-        // Runs `looks` looks until something has arrived.
-        let wait = |pools: &[PoolKind], looks: u32| -> RunResult<bool> {
-            let ctx = OperationContext::new(
-                Arc::clone(&guard),
-                None,
-                Some(
-                    pools
-                        .iter()
-                        .fold(PoolSet::default(), |set, pool| set.with(*pool)),
-                ),
-            );
-            let mut count = 0;
-            let arrived = Run::new(&node, &ctx).poll_arrival(|| {
-                count += 1;
-                Ok((count == looks).then_some(()))
+        // Looks until something has arrived, which the look with the number `looks` shows, and
+        // returns whether that was in time, and the pools that were entered meanwhile.
+        let wait = |looks: u32| {
+            let context = OperationContext::new(None);
+            context.grant_thread(PoolKind::Disks);
+            let run = Run::new(&node, &context);
+            let mut wait = pin!(async {
+                let mut pauses = run.pauses(run.timeouts().arrival);
+                let mut count = 1;
+                while count < looks {
+                    if !pauses.again().await {
+                        return false;
+                    }
+                    count += 1;
+                }
+                true
             });
-            Ok(arrived?.is_some())
+            let mut pools = Vec::new();
+            loop {
+                match wait.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(arrived) => return (arrived, pools),
+                    Poll::Pending => {
+                        let Some(Wait::ForThread(pool, None)) = context.take_wait() else {
+                            panic!("it waits for no pool");
+                        };
+                        context.grant_thread(pool);
+                        pools.push(pool);
+                    }
+                }
+            }
         };
-        assert_eq!(
-            wait(&[PoolKind::Disks], 1),
-            Ok(true),
-            "it has arrived already"
-        );
-        let moved = Err(Stop::Rerun(Rerun::InPool(PoolKind::Arrivals, None)));
-        assert_eq!(wait(&[PoolKind::Disks], 2), moved);
-        assert_eq!(wait(&[PoolKind::Disks, PoolKind::Arrivals], 2), Ok(true));
-        assert_eq!(
-            wait(&[PoolKind::Disks, PoolKind::Arrivals], u32::MAX),
-            Ok(false)
-        );
+        assert_eq!(wait(1), (true, vec![]), "it has arrived already");
+        assert_eq!(wait(3), (true, vec![PoolKind::Arrivals]));
+        assert_eq!(wait(u32::MAX), (false, vec![PoolKind::Arrivals]));
     }
 }

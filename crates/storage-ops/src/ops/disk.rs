@@ -11,7 +11,7 @@ use os::abi::STORAGE_PORT_INTERFACE;
 use os::{Instance, Namespace, Os, OsError, U16String};
 
 use crate::devices::{Disk, disk_identifiers};
-use crate::error::{ErrorKind, OperationError, quoted};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition, quoted};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -20,13 +20,11 @@ use crate::provider::instances::refresh_all;
 use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
-use crate::scheduling::{
-    LockKey, PoolKind, Resource, RunResult, Stop, caught, failed, failed_precondition,
-};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{DiskIds, DiskLocation, DiskNumber};
 use crate::windows::{Device, Fallback};
 
-use online::{bring_volumes_online, online_with_volumes, set_state};
+use online::{bring_volumes_online, set_state, wait_for_volumes_online};
 pub use partition::PartitionDisk;
 
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
@@ -49,7 +47,7 @@ impl Operation for ListDiskLocations {
         "list the locations of the disks".into()
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
         // Drivers compare locations in the format of the storage provider, so they are not read
         // from the devices.
         let disks = wmi::query(
@@ -84,14 +82,14 @@ impl Operation for ListDiskIds {
         "list the identifiers of the disks".into()
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
-        let mut found = read_ids(run)?;
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
+        let mut found = read_ids(run).await?;
         for (number, code) in found.without_serial {
-            let serial = caught(
-                run.or_fallback(Fallback::SerialNumber, Err(code.into()), || {
+            let serial = run
+                .or_fallback(Fallback::SerialNumber, Err(code.into()), || {
                     report::serial_number(run, number)
-                }),
-            )?;
+                })
+                .await;
             // The disk may lack a page 83 identifier too, and then has no entry yet.
             if let Ok(serial) = serial {
                 found.ids.entry(number).or_default().serial = serial;
@@ -116,13 +114,14 @@ struct ReadIds {
 
 /// Reads the identifiers of all disks. If only one identifier of a disk can be read, the result has
 /// that one: some drivers need only one. Leaves out removed disks.
-fn read_ids(run: Run<'_>) -> RunResult<ReadIds> {
+async fn read_ids(run: Run<'_>) -> OperationResult<ReadIds> {
     let (disks, unread) = all_disks::read(run, |_, disk| {
         (
             disk_identifiers::page83(&*disk.handle),
             disk_identifiers::serial(&*disk.handle),
         )
-    })?;
+    })
+    .await?;
     let mut found = ReadIds {
         without_page83: unread,
         ..ReadIds::default()
@@ -194,9 +193,9 @@ impl Operation for GetDiskNumberByName {
         format!("find the disk named {}", quoted(&self.name))
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<DiskNumber> {
         if self.name.trim().is_empty() {
-            return failed(OperationError::invalid("the name is empty"));
+            return Err(OperationError::invalid("the name is empty"));
         }
         let has_name = |ids: &DiskIds| {
             ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
@@ -206,7 +205,7 @@ impl Operation for GetDiskNumberByName {
             without_page83,
             removed,
             ..
-        } = read_ids(run)?;
+        } = read_ids(run).await?;
         // No driver asks for a disk of the node itself.
         let unread = without_page83
             .into_iter()
@@ -223,8 +222,7 @@ impl Operation for GetDiskNumberByName {
                     OperationError::of(code, "no disk has that name, and one was removed")
                 }
                 None => OperationError::not_found("no disk has that name"),
-            }
-            .into()),
+            }),
             ([] | [_], Some(disk)) => {
                 let reason = format!("{} may have that name, but cannot be read", disk.device);
                 // A disk that is slow may answer the next request.
@@ -234,7 +232,7 @@ impl Operation for GetDiskNumberByName {
                 } else {
                     ErrorKind::FailedPrecondition
                 };
-                failed(OperationError::of(disk.code, reason).with_kind(kind))
+                Err(OperationError::of(disk.code, reason).with_kind(kind))
             }
             ([..], _) => {
                 let list: Vec<_> = found.iter().map(|number| number.0.to_string()).collect();
@@ -267,8 +265,8 @@ impl Operation for GetDiskStats {
         format!("query the size of {}", self.disk)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<u64> {
-        readings::disk::size_by_number(run, self.disk)
+    async fn run(&self, run: Run<'_>) -> OperationResult<u64> {
+        readings::disk::size_by_number(run, self.disk).await
     }
 }
 
@@ -292,8 +290,8 @@ impl Operation for GetDiskState {
         format!("query the state of {}", self.disk)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<bool> {
-        Ok(!readings::disk::is_offline_by_number(run, self.disk)?)
+    async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
+        Ok(!readings::disk::is_offline_by_number(run, self.disk).await?)
     }
 }
 
@@ -324,28 +322,25 @@ impl Operation for SetDiskState {
         }
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(self.disk)])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(run.node(), self.disk)?;
         }
-        set_state(run, &disk, self.online)?;
+        set_state(run, &disk, self.online).await?;
         if !self.online {
             return Ok(());
         }
-        let volumes = match run.poll_arrival(|| online_with_volumes(run, &disk))? {
-            Some(volumes) => volumes,
-            None => readings::volume::data_volumes(run, &disk)?,
-        };
-        match bring_volumes_online(run, &disk, &volumes) {
+        let volumes = wait_for_volumes_online(run, &disk).await?;
+        match bring_volumes_online(run, &disk, &volumes).await {
             // The disk is online, and the provider has answered that a missing volume cannot be.
             // Drivers list the volumes next, which reports those that are missing. What WMI itself
             // cannot do may succeed later.
-            Err(Stop::Failed(error))
+            Err(error)
                 if error.kind != ErrorKind::StillRunning
                     && error.code.is_none_or(|code| code.0 < HRESULT_FAILURE)
                     && !readings::volume::have_arrived(&volumes) =>
@@ -376,11 +371,11 @@ impl Operation for Rescan {
         "rescan for disks".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Rescan])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         run.begin_mutation()?;
         // A single error may be transient. A port that cannot be scanned may always fail, and has
         // no disk for this caller.
@@ -412,7 +407,7 @@ impl Operation for Rescan {
                 disk.update()
             }
         };
-        for (number, updated) in all_disks::read(run, update)?.0 {
+        for (number, updated) in all_disks::read(run, update).await?.0 {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(
@@ -435,7 +430,7 @@ impl Operation for Rescan {
                 } else {
                     error.kind
                 };
-                failed(error.with_kind(kind))
+                Err(error.with_kind(kind))
             }
             _ => Ok(()),
         }

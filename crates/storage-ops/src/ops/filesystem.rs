@@ -4,7 +4,7 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, OsResult, U16Str, U16String};
 
 use crate::devices::{Link, buffer};
-use crate::error::{ErrorKind, OperationError};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -17,9 +17,7 @@ use crate::paths::working_directories::EntryRef;
 use crate::paths::{refused_links, remove_tree};
 use crate::readings::links::{follow_to_end, follow_to_target, open_itself, open_target};
 use crate::readings::node_volumes;
-use crate::scheduling::{
-    LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
-};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{HostPath, PathContext, VolumeId, upper_case};
 
 /// Checks whether a path exists. A link in the last component is not followed. A path with a
@@ -41,11 +39,10 @@ impl Operation for PathExists {
         format!("check whether {} exists", self.path)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<bool> {
-        Ok(run
-            .node()
+    async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
+        run.node()
             .directories
-            .exists(run.windows(), &self.path, self.context)?)
+            .exists(run.windows(), &self.path, self.context)
     }
 }
 
@@ -69,12 +66,12 @@ impl Operation for Mkdir {
         format!("create the directory {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.path, self.context)?;
         Ok(vec![LockKey::Path(self.path.entry_key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         run.node().directories.check(&self.path, self.context)?;
         run.begin_mutation()?;
         let existing = run
@@ -84,7 +81,7 @@ impl Operation for Mkdir {
         match existing {
             // MountVolume replaces a mount point whose volume no longer exists.
             Some(link) if link != Link::Other && link.volume().is_none() => {
-                self.check_target(run, &link)
+                self.check_target(run, &link).await
             }
             _ => Ok(()),
         }
@@ -93,8 +90,8 @@ impl Operation for Mkdir {
 
 impl Mkdir {
     /// Fails unless `link`, which is at the path, leads to a directory.
-    fn check_target(&self, run: Run<'_>, link: &Link) -> RunResult<()> {
-        follow_to_end(run, link)?;
+    async fn check_target(&self, run: Run<'_>, link: &Link) -> OperationResult<()> {
+        follow_to_end(run, link).await?;
         let followed = Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY);
         match run.os().open(&self.path.to_nt(), &followed) {
             // The volume of the target has not been formatted yet.
@@ -106,9 +103,9 @@ impl Mkdir {
                         || ErrorClass::TargetInvalid.contains(code)) =>
             {
                 let error = OperationError::of(code, "a link at that path leads to no directory");
-                failed(error.with_kind(ErrorKind::AlreadyExists))
+                Err(error.with_kind(ErrorKind::AlreadyExists))
             }
-            Err(code) => failed(OperationError::of(
+            Err(code) => Err(OperationError::of(
                 code,
                 "the target of the link at that path cannot be opened",
             )),
@@ -134,28 +131,32 @@ impl Operation for Rmdir {
     const NAME: &'static str = "Rmdir";
     const POOL: PoolKind = PoolKind::Files;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn describe(&self) -> String {
         format!("remove {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, self.context)?;
-        // A removal that fails anyway needs no lock: it neither waits for changes below the
-        // directory nor delays them.
-        if !self.force
-            && node
-                .directories
-                .has_entries(node.windows.os(), &self.path, self.context)
-        {
-            return Err(OsError::DIR_NOT_EMPTY.into());
-        }
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
-        match caught(self.remove(run))? {
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+        // A removal that fails anyway needs no lock: it neither waits for changes below the
+        // directory nor delays them. With the lock, the removal itself finds that out.
+        let (node, os) = (run.node(), run.os());
+        if !self.force
+            && !run.has_locks()
+            && node.directories.has_entries(os, &self.path, self.context)
+        {
+            return Err(OsError::DIR_NOT_EMPTY.into());
+        }
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
+        match self.remove(run) {
             // The missing object may be an entry below the path and not the path itself, so the
             // path is checked again.
             Err(error) if self.force && error.is_not_found() => {
@@ -170,7 +171,7 @@ impl Operation for Rmdir {
                     "another process is removing entries of it: {}",
                     error.reason
                 );
-                failed(OperationError {
+                Err(OperationError {
                     kind: ErrorKind::Busy,
                     reason,
                     ..error
@@ -182,7 +183,7 @@ impl Operation for Rmdir {
 }
 
 impl Rmdir {
-    fn remove(&self, run: Run<'_>) -> RunResult<()> {
+    fn remove(&self, run: Run<'_>) -> OperationResult<()> {
         let entry = run.node().directories.entry(
             run.os(),
             &self.path,
@@ -225,12 +226,12 @@ impl Operation for RmdirContents {
         format!("remove the contents of {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check_entry(&self.path, None)?;
         Ok(vec![LockKey::Path(self.path.key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let entry =
             run.node()
                 .directories
@@ -247,14 +248,15 @@ impl Operation for RmdirContents {
                 let volume = link
                     .volume()
                     .ok_or_else(|| refused_links::refusal_of(&link, entry.leaf().display()))?;
-                run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume)))?;
-                check_mounted(run, volume, &entry)?;
+                run.enter_for(PoolKind::Disks, Some(Resource::Volume(volume)))
+                    .await;
+                check_mounted(run, volume, &entry).await?;
                 let list = Access::READ_DATA | Access::READ_ATTRIBUTES;
                 // A root directory can be a link too.
                 let itself = Open::existing(list, Options::DIRECTORY | NOFOLLOW_NOWAIT);
                 let root = run.os().open(&volume.root(), &itself)?;
                 if let Some(link) = Link::of(&*root)? {
-                    return failed(refused_links::refusal_of(
+                    return Err(refused_links::refusal_of(
                         &link,
                         "the root directory of the volume",
                     ));
@@ -265,22 +267,22 @@ impl Operation for RmdirContents {
             }
         };
         run.begin_mutation()?;
-        Ok(remove_tree::delete_contents(
+        remove_tree::delete_contents(
             run.windows(),
             remove_tree::Parent {
                 handle: &*directory,
                 path_is_stable,
             },
             excluded,
-        )?)
+        )
     }
 }
 
 /// Checks that the mount manager has `volume` mounted at `entry`. A process that can write to an
 /// empty directory can forge a mount point of any volume, including the system volume; only an
 /// administrator can register it with the mount manager.
-fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<()> {
-    node_volumes::refuse_volume(run.without_provider(), volume)?;
+async fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
+    node_volumes::refuse_volume(run.without_provider(), volume).await?;
     let upper = |path: &U16Str| upper_case(path).to_string_lossy();
     let path = upper(&entry.win32_path()?);
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
@@ -288,7 +290,7 @@ fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> RunResult<
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         registered.iter().partition(|other| upper(other) == path);
     if here.is_empty() {
-        return failed(OperationError::new(
+        return Err(OperationError::new(
             ErrorKind::PermissionDenied,
             "the directory has the reparse point of a mount point, but the mount manager has no \
              volume mounted there",
@@ -329,13 +331,13 @@ impl Operation for CreateSymlink {
         format!("create a link to {} at {}", self.source, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check(&self.source, None)?;
         node.directories.check_entry(&self.target, None)?;
         Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         run.node().directories.check(&self.source, None)?;
         let entry = run
             .node()
@@ -344,38 +346,30 @@ impl Operation for CreateSymlink {
         let substitute = self.source.to_nt();
         if let Some(kind) = existing_link(&entry, substitute.as_u16str())? {
             // A source that is missing or cannot be opened may be of either kind.
-            return match self.source_kind(run)? {
+            return match self.source_kind(run).await? {
                 Ok(source) => Ok(check_kind(kind, source)?),
                 Err(_) => Ok(()),
             };
         }
+        let kind = match self.source_kind(run).await? {
+            Ok(kind) => kind,
+            Err(code) if ErrorClass::TargetMissing.contains(code) => LinkKind::Directory,
+            Err(code) => {
+                return Err(OperationError::of(
+                    code,
+                    "the source of the link cannot be opened",
+                ));
+            }
+        };
+        run.begin_mutation()?;
         let print = U16String::from_str(&self.source.to_string());
-        create_link(
-            run.windows(),
-            &entry,
-            substitute.as_u16str(),
-            &print,
-            || {
-                let kind = match self.source_kind(run)? {
-                    Ok(kind) => kind,
-                    Err(code) if ErrorClass::TargetMissing.contains(code) => LinkKind::Directory,
-                    Err(code) => {
-                        return failed(OperationError::of(
-                            code,
-                            "the source of the link cannot be opened",
-                        ));
-                    }
-                };
-                run.begin_mutation()?;
-                Ok(kind)
-            },
-        )
+        create_link(run.windows(), &entry, substitute.as_u16str(), &print, kind)
     }
 }
 
 impl CreateSymlink {
-    fn source_kind(&self, run: Run<'_>) -> RunResult<OsResult<LinkKind>> {
-        Ok(match open_itself(run, &self.source)? {
+    async fn source_kind(&self, run: Run<'_>) -> OperationResult<OsResult<LinkKind>> {
+        Ok(match open_itself(run, &self.source).await? {
             Ok(source) => LinkKind::of(&*source),
             // The volume of the source has not been formatted yet.
             Err(OsError::UNRECOGNIZED_VOLUME) => Ok(LinkKind::Directory),
@@ -400,13 +394,13 @@ impl Operation for IsSymlink {
         format!("check whether {} is a link or mount point", self.path)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<bool> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
         let lookup = run.node().directories.lookup();
         if let Some(found) = lookup.query(run.windows(), &self.path) {
             return Ok(found.map(|()| false)?);
         }
         let path = self.path.to_nt();
-        let found = open_itself(run, &self.path)??;
+        let found = open_itself(run, &self.path).await??;
         if self.path.asks_for_directory() {
             ensure_directory(&*found)?;
         }
@@ -420,7 +414,7 @@ impl Operation for IsSymlink {
         let target = if let Some(outcome) = at_once {
             outcome
         } else {
-            follow_to_target(run, &link)?;
+            follow_to_target(run, &link).await?;
             open_target(run.os(), &path, &link)
         };
         match target {
@@ -432,7 +426,7 @@ impl Operation for IsSymlink {
             {
                 Ok(false)
             }
-            Err(code) => failed(OperationError::of(
+            Err(code) => Err(OperationError::of(
                 code,
                 "the target of the link cannot be opened",
             )),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use os::{Instance, Namespace, OsError, Secret, Value};
 
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::iscsi_sessions::DEAD_AFTER;
@@ -24,7 +24,7 @@ use crate::provider::msft_iscsi::{
 use crate::provider::wmi::query;
 use crate::readings::iscsi_session::{Session, sessions};
 use crate::readings::node_volumes::MountedAt;
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
 
 impl TargetPortal {
@@ -73,11 +73,11 @@ impl Operation for AddTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         if find_portal(run, &self.portal)?.is_some() {
             return Ok(());
         }
@@ -126,11 +126,11 @@ impl Operation for DiscoverTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
         let portal = find_portal(run, &self.portal)?.ok_or_else(|| {
             OperationError::not_found("the portal is not known; add it with AddTargetPortal")
         })?;
@@ -170,11 +170,11 @@ impl Operation for RemoveTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.portal.lock_key()])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let Some(portal) = find_portal(run, &self.portal)? else {
             return Ok(());
         };
@@ -199,7 +199,7 @@ impl Operation for ListTargetPortals {
         "list the target portals".into()
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
         let portals = query(
             run,
             Namespace::Iscsi,
@@ -250,7 +250,7 @@ impl Operation for ConnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         // The target too: it may be connected through one portal and disconnected through another.
         Ok(vec![
             self.portal.lock_key(),
@@ -258,7 +258,7 @@ impl Operation for ConnectTarget {
         ])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let target = discovered_target(run, &self.portal, &self.iqn)?;
         // Look even if Windows says that the target is not connected: a session may have lost its
         // connection.
@@ -389,14 +389,14 @@ impl Operation for DisconnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![
             self.portal.lock_key(),
             LockKey::Target(self.iqn.to_string().to_lowercase()),
         ])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let sessions = sessions(run, &self.iqn)?;
         if sessions.is_empty()
             && find_target(run, &self.iqn)?
@@ -478,7 +478,7 @@ impl Operation for GetTargetDisks {
         )
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
         // A connection with the address of the portal tells that the portal offers the target. A
         // name is not compared.
         if self.portal.has_ip_address() {
@@ -488,17 +488,14 @@ impl Operation for GetTargetDisks {
                 &target_path(self.iqn.as_str()),
             ))?;
             if !connections.is_empty() {
-                return Ok(disks_of(run, &connections)?);
+                return disks_of(run, &connections);
             }
         }
         let target = discovered_target(run, &self.portal, &self.iqn)?;
         if is_connected(&target) != Some(true) {
             return Ok(Vec::new());
         }
-        Ok(disks_of(
-            run,
-            &connections_to(run, &self.portal, &target.path)?,
-        )?)
+        disks_of(run, &connections_to(run, &self.portal, &target.path)?)
     }
 }
 
@@ -519,13 +516,13 @@ impl Operation for SetMutualChapSecret {
         "set the secret for mutual CHAP".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Initiator])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         if !(12..=16).contains(&self.secret.expose().len()) {
-            return failed(OperationError::invalid(
+            return Err(OperationError::invalid(
                 "the CHAP secret must have 12 to 16 bytes",
             ));
         }

@@ -29,7 +29,7 @@ use crate::paths::links::{LinkKind, check_kind, create_link, existing_link};
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{HostPath, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
@@ -74,7 +74,7 @@ impl Operation for NewSmbGlobalMapping {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         let mut keys = vec![LockKey::Share(self.remote.share())];
         if let Some(local) = &self.local {
             node.directories.check_entry(local, None)?;
@@ -83,16 +83,16 @@ impl Operation for NewSmbGlobalMapping {
         Ok(keys)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return failed(OperationError::invalid(
+            return Err(OperationError::invalid(
                 "the user name or the password contains a NUL character",
             ));
         }
         if self.username.is_empty() {
             own_node::refuse(run, &self.remote.server())?;
         } else if !has_name(&self.username) {
-            return failed(OperationError::invalid(
+            return Err(OperationError::invalid(
                 "the user name is blank, or a domain without a name",
             ));
         }
@@ -115,16 +115,10 @@ impl Operation for NewSmbGlobalMapping {
         }
         let is_new = self.connect(run)?;
         let Some(entry) = entry else { return Ok(()) };
-        let linked = create_link(
-            run.windows(),
-            &entry,
-            substitute.as_u16str(),
-            &print,
-            || {
-                run.begin_mutation()?;
-                Ok(LinkKind::Directory)
-            },
-        );
+        let linked = run.begin_mutation().and_then(|()| {
+            let kind = LinkKind::Directory;
+            create_link(run.windows(), &entry, substitute.as_u16str(), &print, kind)
+        });
         if linked.is_err() && is_new {
             // No other operation can use the new mapping yet, because its share is locked, but pods
             // can by older links.
@@ -366,15 +360,15 @@ impl Operation for RemoveSmbGlobalMapping {
         format!("remove the mapping of {}", self.remote.share())
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Share(self.remote.share())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
         let mapping = global_mapping::find(run, &share)?
             .ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
-        Ok(remove(run, &share, &mapping, true)?)
+        remove(run, &share, &mapping, true)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use os::{OsError, Service, ServiceAccess, U16Str, U16String};
 
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::readings::firmware;
-use crate::scheduling::{LockKey, PoolKind, RunResult, failed, failed_precondition};
+use crate::scheduling::{LockKey, PoolKind};
 use crate::types::{ServiceInfo, ServiceName};
 
 /// `SERVICE_STOPPED`.
@@ -73,7 +73,7 @@ impl Operation for GetService {
         format!("query the service {}", self.name)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<ServiceInfo> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<ServiceInfo> {
         let service = self.name.open(run.node(), ServiceAccess::Query)?;
         let (config, state) = (service.config()?, service.state()?);
         Ok(ServiceInfo {
@@ -105,11 +105,11 @@ impl Operation for StartService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let service = self.name.open(run.node(), ServiceAccess::Start)?;
         match service.state()? {
             STOP_PENDING => wait_for_state(run.node(), &*service, STOPPED)?,
@@ -129,7 +129,7 @@ impl Operation for StartService {
                 Err(code) => Err(code),
             })?;
         accepted.ok_or(OperationError::from(OsError::SERVICE_DATABASE_LOCKED))?;
-        Ok(wait_for_state(run.node(), &*service, RUNNING)?)
+        wait_for_state(run.node(), &*service, RUNNING)
     }
 }
 
@@ -147,7 +147,7 @@ impl Operation for StopService {
     const NAME: &'static str = "StopService";
     const POOL: PoolKind = PoolKind::System;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn describe(&self) -> String {
         format!("stop the service {}", self.name)
@@ -157,19 +157,20 @@ impl Operation for StopService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
-        let mut keys = vec![self.name.lock_key()];
-        if self.force {
-            let dependents = self
-                .name
-                .open(node, ServiceAccess::Stop)?
-                .active_dependents()?;
-            keys.extend(dependents.iter().map(|name| lock_key_of(name)));
-        }
-        Ok(keys)
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![self.name.lock_key()])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+        if !self.force {
+            return Ok(Vec::new());
+        }
+        let service = self.name.open(run.node(), ServiceAccess::Stop)?;
+        let dependents = service.active_dependents()?;
+        Ok(dependents.iter().map(|name| lock_key_of(name)).collect())
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let service = self.name.open(run.node(), ServiceAccess::Stop)?;
         if service.state()? == STOPPED {
             return Ok(());
@@ -184,7 +185,7 @@ impl Operation for StopService {
                 "running services depend on it: {}; stop them first, or set force",
                 names.join(", ")
             );
-            return failed(OperationError {
+            return Err(OperationError {
                 code: Some(OsError::DEPENDENT_SERVICES_RUNNING),
                 ..OperationError::precondition(reason)
             });
@@ -205,7 +206,7 @@ impl Operation for StopService {
                 ..error
             })?;
         }
-        Ok(stop(run.node(), &*service)?)
+        stop(run.node(), &*service)
     }
 }
 
@@ -261,7 +262,7 @@ impl Operation for GetBiosSerialNumber {
         "query the BIOS serial number".into()
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<String> {
-        firmware::serial_number(run)
+    async fn run(&self, run: Run<'_>) -> OperationResult<String> {
+        firmware::serial_number(run).await
     }
 }

@@ -12,22 +12,17 @@ pub(crate) mod target_path;
 use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, FileSystem, Partition};
-use crate::error::OperationError;
+use crate::error::{OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::disk::partitioned::offline_error;
 use crate::readings;
-use crate::scheduling::{
-    LockKey, OperationContext, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
-};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 
-/// Returns the key of the disk that `volume` is on, before the operation has any lock.
-pub(crate) fn disk_lock_key(node: &Node, volume: VolumeId) -> RunResult<LockKey> {
-    let context = OperationContext::before_locks();
-    let run = Run::new(node, &context).with_queries_only();
-    Ok(LockKey::Disk(readings::volume::disk_of(run, volume)?))
+/// Returns the key of the disk that `volume` is on.
+pub(crate) async fn disk_lock_key(run: Run<'_>, volume: VolumeId) -> OperationResult<LockKey> {
+    Ok(LockKey::Disk(readings::volume::disk_of(run, volume).await?))
 }
 
 /// Lists the volumes on a disk: those on data partitions first, in the order of the partitions. The
@@ -56,31 +51,27 @@ impl Operation for ListVolumesOnDisk {
         }
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<Self::Output> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
         let disk = Disk::open_for_read(run.os(), self.disk)?;
-        let attributes = readings::disk::attributes(run, &disk)?;
+        let attributes = readings::disk::attributes(run, &disk).await?;
         if attributes & DiskAttributes::OFFLINE != 0 {
-            let table = caught(readings::disk::partition_table(run, &disk))?.map_err(|error| {
-                error.in_context("the disk is offline, and its partition table cannot be read")
-            })?;
+            let table = readings::disk::partition_table(run, &disk)
+                .await
+                .map_err(|error| {
+                    error.in_context("the disk is offline, and its partition table cannot be read")
+                })?;
             return if table.is_partitioned() || self.partition != 0 {
-                failed(offline_error(run, &disk, attributes)?)
+                Err(offline_error(run, &disk, attributes).await?)
             } else {
                 Ok(Vec::new())
             };
         }
-        let (mut volumes, mut first_has_arrived) = (Vec::new(), true);
-        let mut is_partitioned = true;
         // A new partition has no volume yet. A partition that never gets a volume must not make the
         // listing of the other volumes fail.
-        run.poll_arrival(|| {
-            let table = readings::disk::partition_table(run, &disk)?;
-            is_partitioned = table.is_partitioned();
-            let found = readings::volume::on_disk(run, self.disk, &table.partitions)?;
-            let wanted = found
-                .iter()
-                .filter(|(offset, _)| table.holds(self.partition, *offset));
-            volumes = wanted.map(|(_, volume)| *volume).collect();
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        let (volumes, first_has_arrived, is_partitioned) = loop {
+            let table = readings::disk::partition_table(run, &disk).await?;
+            let found = readings::volume::on_disk(run, self.disk, &table.partitions).await?;
             let data: Vec<_> = table
                 .data()
                 .filter(|partition| self.wants(partition))
@@ -88,10 +79,15 @@ impl Operation for ListVolumesOnDisk {
             let has_volume = |partition: &&Partition| {
                 found.iter().any(|(offset, _)| *offset == partition.offset)
             };
-            first_has_arrived = data.first().is_none_or(has_volume);
-            let arrived = data.iter().all(has_volume);
-            Ok(arrived.then_some(()))
-        })?;
+            if data.iter().all(has_volume) || !pauses.again().await {
+                let wanted = found
+                    .iter()
+                    .filter(|(offset, _)| table.holds(self.partition, *offset));
+                let volumes: Vec<_> = wanted.map(|(_, volume)| *volume).collect();
+                let first_has_arrived = data.first().is_none_or(has_volume);
+                break (volumes, first_has_arrived, table.is_partitioned());
+            }
+        };
         // Drivers use the first volume of the list, so it must be the first volume of the disk.
         if !first_has_arrived {
             return failed_precondition(
@@ -100,7 +96,7 @@ impl Operation for ListVolumesOnDisk {
         }
         // A driver may list the volumes to learn whether it must partition the disk.
         if volumes.is_empty() && (is_partitioned || self.partition != 0) {
-            failed(OperationError::not_found(format!(
+            Err(OperationError::not_found(format!(
                 "no volume was found on {}",
                 self.disk
             )))
@@ -137,9 +133,9 @@ impl Operation for IsVolumeFormatted {
         format!("check whether volume {} is formatted", self.volume)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<bool> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
         let detected = readings::file_system::detect(run.windows(), self.volume);
-        let found = readings::file_system::or_reported(run, self.volume, detected)?;
+        let found = readings::file_system::or_reported(run, self.volume, detected).await?;
         Ok(found != FileSystem::Raw)
     }
 }
@@ -166,8 +162,8 @@ impl Operation for GetVolumeStats {
         format!("query the size of volume {}", self.volume)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<VolumeStats> {
-        readings::volume::stats(run, self.volume)
+    async fn run(&self, run: Run<'_>) -> OperationResult<VolumeStats> {
+        readings::volume::stats(run, self.volume).await
     }
 }
 
@@ -191,8 +187,8 @@ impl Operation for GetDiskNumberFromVolumeId {
         format!("find the disk of volume {}", self.volume)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<DiskNumber> {
-        readings::volume::disk_of(run, self.volume)
+    async fn run(&self, run: Run<'_>) -> OperationResult<DiskNumber> {
+        readings::volume::disk_of(run, self.volume).await
     }
 }
 
@@ -219,7 +215,7 @@ impl Operation for WriteVolumeCache {
         format!("write the cache of volume {}", self.volume)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
-        readings::volume::flush(run, self.volume)
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
+        readings::volume::flush(run, self.volume).await
     }
 }

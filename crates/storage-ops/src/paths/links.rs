@@ -8,7 +8,6 @@ use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::paths::remove_tree;
 use crate::paths::working_directories::EntryRef;
-use crate::scheduling::RunResult;
 use crate::types::upper_case;
 use crate::windows::{Fallback, Windows};
 
@@ -40,20 +39,13 @@ impl LinkKind {
 
 /// Makes `entry` a symbolic link to the NT path `substitute` with the print name `print`. Succeeds
 /// without a change if an identical link exists; any other object of that name is an error.
-///
-/// `begin` returns the kind of the link, after the operation has begun to make changes. It is called
-/// only if the link does not exist yet.
 pub(crate) fn create_link(
     windows: &Windows,
     entry: &EntryRef,
     substitute: &U16Str,
     print: &U16Str,
-    begin: impl FnOnce() -> RunResult<LinkKind>,
-) -> RunResult<()> {
-    if existing_link(entry, substitute)?.is_some() {
-        return Ok(());
-    }
-    let link_kind = begin()?;
+    link_kind: LinkKind,
+) -> OperationResult<()> {
     let create = |options| match create_empty(entry, options) {
         Err(OsError::ALREADY_EXISTS) => check_same_link(&*entry.open()?, substitute)
             .and_then(|existing| check_kind(existing, link_kind))
@@ -69,7 +61,7 @@ pub(crate) fn create_link(
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
         Err(code) if !is_refusal(code) => windows.fallbacks.record(Fallback::CreateLink, code),
-        outcome => return Ok(outcome.map_err(explained)?),
+        outcome => return outcome.map_err(explained),
     }
     // No known program makes a link in this way. Go's standard library makes all of its links in
     // the following one.
@@ -77,10 +69,10 @@ pub(crate) fn create_link(
     let Some(link) = create(link_options)? else {
         return Ok(());
     };
-    Ok(set_target(&*link).map_err(|code| {
+    set_target(&*link).map_err(|code| {
         let _ = remove_tree::delete_on_close(&*link);
         explained(code)
-    })?)
+    })
 }
 
 /// Returns whether the code says why there can be no link, whichever way it is created.

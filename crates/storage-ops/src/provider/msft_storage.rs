@@ -13,7 +13,6 @@ use os::{Instance, OsError, Returned, U16String, Value};
 
 use crate::devices::{Disk, Partition, disk_identifiers, volume};
 use crate::error::{ErrorKind, OperationError, OperationResult};
-use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::comparison::{Reported, difference, is_same_size};
 use crate::provider::instances::{
@@ -21,7 +20,7 @@ use crate::provider::instances::{
     refresh_all, refresh_instance,
 };
 use crate::provider::wmi;
-use crate::scheduling::{PoolKind, RunResult, caught};
+use crate::scheduling::PoolKind;
 use crate::types::VolumeId;
 use crate::windows::Fallback;
 
@@ -102,22 +101,30 @@ fn accept(code: OsError, outcome: OperationResult<Returned>) -> OperationResult<
     }
 }
 
+/// Returns whether the provider may have refused a change because its cache is out of date.
+pub(crate) fn may_be_stale(error: &OperationError) -> bool {
+    error.code.is_some_and(|code| MAY_BE_STALE.contains(&code))
+}
+
 /// Runs `change`. If the provider refuses it for a reason that an outdated cache explains,
 /// refreshes the cache and runs `change` again.
-fn retry_if_stale<T>(run: Run<'_>, mut change: impl FnMut() -> RunResult<T>) -> RunResult<T> {
-    match caught(change())? {
-        Err(error) if error.code.is_some_and(|code| MAY_BE_STALE.contains(&code)) => {
+fn retry_if_stale<T>(
+    run: Run<'_>,
+    mut change: impl FnMut() -> OperationResult<T>,
+) -> OperationResult<T> {
+    match change() {
+        Err(error) if may_be_stale(&error) => {
             refresh_all(run)?;
             change()
         }
-        outcome => Ok(outcome?),
+        outcome => outcome,
     }
 }
 
 /// Returns the provider's instance of a disk that is open as a device, after checking that both are
 /// the same disk. If the provider reports it otherwise than the device, refreshes the provider's
 /// data first.
-fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
+pub(crate) fn instance_of(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
     let instance = instance_with_number(run, disk.number)?;
     let device = disk
         .reader(run.os())
@@ -183,34 +190,27 @@ fn check_same(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult
     Err(OperationError::precondition(reason))
 }
 
-/// Creates a GUID partition table on a disk without a partition table. Calls `is_needed` right
-/// before that, and does nothing if it returns false. Returns the provider's instance of the disk,
-/// whose path stays valid.
-pub(crate) fn initialize(
-    run: Run<'_>,
-    disk: &Disk,
-    is_needed: impl Fn() -> RunResult<bool>,
-) -> RunResult<Instance> {
-    retry_if_stale(run, || {
-        let instance = instance_of(run, disk)?;
-        if !is_needed()? || instance.u32("PartitionStyle") != Some(RAW) {
-            return Ok(instance);
-        }
-        let style = [("PartitionStyle", Value::U32(GPT))];
-        let initialized = change(run, disk, &instance, "Initialize", &style);
-        Ok(accept(code::ALREADY_INITIALIZED, initialized).map(|_| instance)?)
-    })
+/// Creates a GUID partition table on a disk without a partition table, which the device has just
+/// reported. Does nothing if the provider reports that the disk has one.
+pub(crate) fn initialize(run: Run<'_>, disk: &Disk, instance: &Instance) -> OperationResult<()> {
+    if instance.u32("PartitionStyle") != Some(RAW) {
+        return Ok(());
+    }
+    let style = [("PartitionStyle", Value::U32(GPT))];
+    let initialized = change(run, disk, instance, "Initialize", &style);
+    accept(code::ALREADY_INITIALIZED, initialized).map(drop)
 }
 
 /// Creates one basic data partition in all the unallocated space of a disk, without a drive letter.
 /// A disk that has a partition other than the reserved one is left unchanged. `known` is the
 /// provider's instance of the disk, if the provider has just initialized it. Returns what the
 /// method returned, which may have the new partition.
-pub(crate) fn create_partition(
+pub(crate) async fn create_partition(
     run: Run<'_>,
     disk: &Disk,
     mut known: Option<Instance>,
-) -> RunResult<Returned> {
+) -> OperationResult<Returned> {
+    run.enter(PoolKind::Wmi).await;
     let arguments = [
         ("UseMaximumSize", Value::Bool(true)),
         ("AssignDriveLetter", Value::Bool(false)),
@@ -235,13 +235,13 @@ pub(crate) fn create_partition(
         }
         drop(reader);
         let created = change(run, disk, &instance, "CreatePartition", &arguments);
-        Ok(accept(code::PATH_NOT_ASSIGNED, created)?)
+        accept(code::PATH_NOT_ASSIGNED, created)
     })
 }
 
 /// Queries why Windows keeps a disk offline (WMI-DISK-12). Returns `None` if Windows gives no reason.
-pub(crate) fn offline_reason(run: Run<'_>, disk: &Disk) -> RunResult<Option<u32>> {
-    run.require_pool(PoolKind::Wmi)?;
+pub(crate) async fn offline_reason(run: Run<'_>, disk: &Disk) -> OperationResult<Option<u32>> {
+    run.enter(PoolKind::Wmi).await;
     let instance = instance_of(run, disk)?;
     // The provider may still report a disk as online that has just been taken offline.
     let is_offline = instance.bool("IsOffline") == Some(true);
@@ -250,13 +250,14 @@ pub(crate) fn offline_reason(run: Run<'_>, disk: &Disk) -> RunResult<Option<u32>
 }
 
 /// Brings a disk online and makes it writable, or takes it offline.
-pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
+pub(crate) async fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> OperationResult<()> {
+    run.enter(PoolKind::Wmi).await;
     retry_if_stale(run, || {
         let instance = instance_of(run, disk)?;
         let change =
             |method, arguments: &[(&str, Value)]| change(run, disk, &instance, method, arguments);
         if !online {
-            return Ok(change("Offline", &[]).map(drop)?);
+            return change("Offline", &[]).map(drop);
         }
         let make_writable = || {
             if instance.bool("IsReadOnly") != Some(true) {
@@ -284,32 +285,33 @@ pub(crate) fn set_online(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<(
 /// Brings the volume of a partition online, which Windows does not do by itself if automatic
 /// mounting is disabled. If its state is not known, the provider's report decides whether that is
 /// needed.
-pub(crate) fn bring_volume_online(
+pub(crate) async fn bring_volume_online(
     run: Run<'_>,
     disk: &Disk,
     partition: &Partition,
     is_known_offline: bool,
-) -> RunResult<()> {
-    run.require_pool(PoolKind::Wmi)?;
+) -> OperationResult<()> {
+    run.enter(PoolKind::Wmi).await;
     retry_if_stale(run, || {
         instance_of(run, disk)?;
         let instance = partition_instance(run, disk, partition)?;
         if !is_known_offline && instance.bool("IsOffline") == Some(false) {
             return Ok(());
         }
-        Ok(change(run, disk, &instance, "Online", &[]).map(drop)?)
+        change(run, disk, &instance, "Online", &[]).map(drop)
     })
 }
 
 /// Brings the volume of a partition online that has just been created, so that the disk has been
 /// compared with the provider's. If what `CreatePartition` returned does not lead to the partition,
 /// looks the partition up.
-pub(crate) fn bring_new_volume_online(
+pub(crate) async fn bring_new_volume_online(
     run: Run<'_>,
     disk: &Disk,
     partition: &Partition,
     created: &Returned,
-) -> RunResult<()> {
+) -> OperationResult<()> {
+    run.enter(PoolKind::Wmi).await;
     let online = |instance: &Instance| change(run, disk, instance, "Online", &[]).map(drop);
     if let Some(instance) = created_partition(created, partition) {
         disk.check_number()?;
@@ -319,12 +321,10 @@ pub(crate) fn bring_new_volume_online(
                     error.kind,
                     ErrorKind::StillRunning | ErrorKind::Unavailable | ErrorKind::PermissionDenied
                 ) => {}
-            outcome => return Ok(outcome?),
+            outcome => return outcome,
         }
     }
-    retry_if_stale(run, || {
-        Ok(online(&partition_instance(run, disk, partition)?)?)
-    })
+    retry_if_stale(run, || online(&partition_instance(run, disk, partition)?))
 }
 
 /// Returns the partition that `CreatePartition` returned, if the device reports it at the same
@@ -351,103 +351,117 @@ pub(crate) enum Formatting {
     Again,
 }
 
-/// Formats a volume (a quick format). Calls `needed_format` right before formatting, and does
-/// nothing if that returns `None`.
-pub(crate) fn format(
-    run: Run<'_>,
+/// The formatting of a volume (a quick format), which the provider may refuse for a moment.
+pub(crate) struct Format<'a> {
+    run: Run<'a>,
     id: VolumeId,
-    needed_format: impl Fn() -> RunResult<Option<Formatting>>,
-) -> RunResult<()> {
-    let config = run.node().config();
-    let file_system = Value::Text(config.new_file_system().into());
-    // There is no label: an empty text may reach the provider as a null pointer.
-    let mut arguments = vec![("FileSystem", file_system), ("Full", Value::Bool(false))];
-    arguments.extend(
-        config
-            .format_allocation_unit
-            .map(|bytes| ("AllocationUnitSize", Value::U32(bytes))),
-    );
-    run.require_pool(PoolKind::Wmi)?;
-    let wql = format!(
-        "SELECT * FROM MSFT_Volume WHERE Path = {}",
-        wmi::quote(&id.to_string())
-    );
-    // A disk that is removed and comes back during the call has the same volume again. Only this
-    // handle tells.
-    let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
-    let mut refused = None;
-    let formatted = run
-        .windows()
-        .poll(run.timeouts().arrival, || -> RunResult<_> {
-            let instance = find(run, &wql, &format!("volume {id}"))?;
-            let formatting = match caught(needed_format())? {
-                Ok(Some(formatting)) => formatting,
-                Ok(None) => return Ok(Some(())),
-                // Another program has just locked the volume, which was readable before.
-                Err(error) if refused.is_some() && error.is_of(ErrorClass::VolumeChanging) => {
-                    return Ok(None);
+    arguments: Vec<(&'static str, Value)>,
+    /// A disk that is removed and comes back during the call has the same volume again. Only this
+    /// handle tells.
+    disk: OperationResult<Disk>,
+    /// Why the last attempt may be repeated.
+    refused: Option<OperationError>,
+}
+
+impl<'a> Format<'a> {
+    /// Prepares the formatting, on a thread of the pool for WMI.
+    pub(crate) async fn prepare(run: Run<'a>, id: VolumeId) -> Self {
+        let config = run.node().config();
+        let file_system = Value::Text(config.new_file_system().into());
+        // There is no label: an empty text may reach the provider as a null pointer.
+        let mut arguments = vec![("FileSystem", file_system), ("Full", Value::Bool(false))];
+        arguments.extend(
+            config
+                .format_allocation_unit
+                .map(|bytes| ("AllocationUnitSize", Value::U32(bytes))),
+        );
+        run.enter(PoolKind::Wmi).await;
+        let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
+        Self {
+            run,
+            id,
+            arguments,
+            disk,
+            refused: None,
+        }
+    }
+
+    /// Returns the provider's instance of the volume.
+    pub(crate) fn instance(&self) -> OperationResult<Instance> {
+        let wql = format!(
+            "SELECT * FROM MSFT_Volume WHERE Path = {}",
+            wmi::quote(&self.id.to_string())
+        );
+        find(self.run, &wql, &format!("volume {}", self.id))
+    }
+
+    /// Returns why the last attempt may be repeated, if there was one.
+    pub(crate) fn refused(&self) -> Option<&OperationError> {
+        self.refused.as_ref()
+    }
+
+    /// Makes the provider format the volume, which has just been found to need that. Returns
+    /// whether it has; if not, the attempt may be repeated after a look at the volume.
+    pub(crate) fn attempt(
+        &mut self,
+        instance: &Instance,
+        formatting: Formatting,
+    ) -> OperationResult<bool> {
+        let (run, id) = (self.run, self.id);
+        // The provider's yes is evidence too. It may be out of date.
+        if formatting == Formatting::First
+            && let Some(name) = file_system_of(instance)
+        {
+            refresh_all(run)?;
+            let reason =
+                format!("the volume has no file system, but the storage provider reports {name}");
+            self.refused = Some(OperationError::precondition(reason));
+            return Ok(false);
+        }
+        if !run.node().config().format_writers.is_empty() {
+            run.begin_mutation()?;
+            let (key, name) = record_of(id);
+            run.os().set_volatile_text(&key, &name, &U16String::new())?;
+        }
+        let force = ("Force", Value::Bool(formatting == Formatting::First));
+        match invoke(
+            run,
+            &instance.path,
+            "Format",
+            &[&self.arguments[..], &[force]].concat(),
+            run.timeouts().format,
+        ) {
+            Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
+                if error.code == Some(code::STALE_CACHE) {
+                    refresh_all(run)?;
                 }
-                Err(error) => return Err(error.into()),
-            };
-            // The provider's yes is evidence too. It may be out of date.
-            if formatting == Formatting::First
-                && let Some(name) = file_system_of(&instance)
-            {
-                refresh_all(run)?;
-                let reason = format!(
-                    "the volume has no file system, but the storage provider reports {name}"
-                );
-                refused = Some(OperationError::precondition(reason));
-                return Ok(None);
-            }
-            if !config.format_writers.is_empty() {
-                run.begin_mutation()?;
-                let (key, name) = record_of(id);
-                run.os().set_volatile_text(&key, &name, &U16String::new())?;
-            }
-            let force = ("Force", Value::Bool(formatting == Formatting::First));
-            match invoke(
-                run,
-                &instance.path,
-                "Format",
-                &[&arguments[..], &[force]].concat(),
-                run.timeouts().format,
-            ) {
-                Err(error) if error.code.is_some_and(|code| TEMPORARY.contains(&code)) => {
-                    if error.code == Some(code::STALE_CACHE) {
-                        refresh_all(run)?;
-                    }
-                    // The volumes of a read-only disk do not become writable by themselves.
-                    let attributes = disk
-                        .as_ref()
-                        .ok()
-                        .and_then(|disk| disk.attributes().ok())
-                        .unwrap_or_default();
-                    if error.code == Some(code::VOLUME_READ_ONLY)
-                        && attributes & DiskAttributes::READ_ONLY != 0
-                    {
-                        return Err(error.into());
-                    }
-                    if refused.is_none() {
-                        tracing::warn!(
-                            volume = %id, %error,
-                            "repeating the format that the storage provider refused"
-                        );
-                    }
-                    refused = Some(error);
-                    Ok(None)
+                // The volumes of a read-only disk do not become writable by themselves.
+                let attributes = self
+                    .disk
+                    .as_ref()
+                    .ok()
+                    .and_then(|disk| disk.attributes().ok())
+                    .unwrap_or_default();
+                if error.code == Some(code::VOLUME_READ_ONLY)
+                    && attributes & DiskAttributes::READ_ONLY != 0
+                {
+                    return Err(error);
                 }
-                Err(error) => Err(or_removed(error, || match &disk {
-                    Ok(disk) => disk.check_number(),
-                    Err(_) => volume::disk_of(run.os(), id).map(drop),
-                })
-                .into()),
-                Ok(_) => Ok(Some(())),
+                if self.refused.is_none() {
+                    tracing::warn!(
+                        volume = %id, %error,
+                        "repeating the format that the storage provider refused"
+                    );
+                }
+                self.refused = Some(error);
+                Ok(false)
             }
-        })?;
-    match (formatted, refused) {
-        (None, Some(error)) => Err(error.into()),
-        _ => Ok(()),
+            Err(error) => Err(or_removed(error, || match &self.disk {
+                Ok(disk) => disk.check_number(),
+                Err(_) => volume::disk_of(run.os(), id).map(drop),
+            })),
+            Ok(_) => Ok(true),
+        }
     }
 }
 
@@ -486,12 +500,17 @@ fn partition_instance(
 /// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of
 /// the disk: a provider that does not know that the disk has grown, or that another program has
 /// deleted the next partition, may refuse the size.
-pub(crate) fn resize(run: Run<'_>, disk: &Disk, partition: &Partition, size: u64) -> RunResult<()> {
-    run.require_pool(PoolKind::Wmi)?;
+pub(crate) async fn resize(
+    run: Run<'_>,
+    disk: &Disk,
+    partition: &Partition,
+    size: u64,
+) -> OperationResult<()> {
+    run.enter(PoolKind::Wmi).await;
     let instance = instance_with_number(run, disk.number)?;
     match check_same(run, disk, &instance) {
         Ok(()) => refresh_instance(run, &instance)?,
-        Err(error) if error.code.is_some() => return Err(error.into()),
+        Err(error) if error.code.is_some() => return Err(error),
         Err(_) => {
             refresh_all(run)?;
             check_same(run, disk, &instance_with_number(run, disk.number)?)?;
@@ -500,6 +519,6 @@ pub(crate) fn resize(run: Run<'_>, disk: &Disk, partition: &Partition, size: u64
     let instance = partition_instance(run, disk, partition)?;
     let arguments = [("Size", Value::Text(size.to_string()))];
     retry_if_stale(run, || {
-        Ok(change(run, disk, &instance, "Resize", &arguments).map(drop)?)
+        change(run, disk, &instance, "Resize", &arguments).map(drop)
     })
 }

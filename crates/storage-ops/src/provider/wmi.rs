@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_object_without_a_path_is_not_reported_as_missing() {
         let node = Node::new(os_sim::node().build().process(), Config::default());
-        let context = OperationContext::before_locks();
+        let context = OperationContext::new(None);
         let format = MethodCall::new(Namespace::Storage, "", "Format", &[]);
         let error = call(Run::new(&node, &context), &format, Duration::from_secs(1)).unwrap_err();
         assert_eq!((error.kind, error.code), (ErrorKind::Internal, None));

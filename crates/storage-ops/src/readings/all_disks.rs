@@ -11,7 +11,6 @@ use crate::error::OperationResult;
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::report;
-use crate::scheduling::RunResult;
 use crate::types::DiskNumber;
 use crate::windows::{Device, Fallback, Windows};
 
@@ -32,7 +31,10 @@ pub(crate) type DisksRead<R> = (Vec<(DiskNumber, R)>, Vec<UnreadDisk>);
 
 /// Opens each disk and calls `read`, as [`read_listed`] does. If Windows does not list the disks,
 /// takes those that the storage provider reports.
-pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<DisksRead<R>> {
+pub(crate) async fn read<R: Send + 'static>(
+    run: Run<'_>,
+    read: Read<R>,
+) -> OperationResult<DisksRead<R>> {
     run.or_fallback(Fallback::DiskList, read_listed(run.windows(), read), || {
         let numbers = report::disk_numbers(run)?;
         let devices = numbers
@@ -40,6 +42,7 @@ pub(crate) fn read<R: Send + 'static>(run: Run<'_>, read: Read<R>) -> RunResult<
             .map(|number| (NtPath::disk(number.0), Device::Disk(number)));
         Ok(read_each(run.windows(), devices, read))
     })
+    .await
 }
 
 /// Opens each disk and calls `read`. Both may hang and run on another thread, so `read` must make

@@ -8,7 +8,6 @@ use crate::error::{OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::report;
-use crate::scheduling::RunResult;
 use crate::types::VolumeId;
 use crate::windows::{Fallback, Windows};
 
@@ -43,11 +42,11 @@ pub(crate) fn detect(windows: &Windows, volume: VolumeId) -> OperationResult<Fil
 /// Returns `detected`, the result of [`detect`]. If `detect` has failed, a file system that the
 /// storage provider reports exists. A report of no file system is no evidence: the cache of the
 /// provider may be out of date.
-pub(crate) fn or_reported(
+pub(crate) async fn or_reported(
     run: Run<'_>,
     volume: VolumeId,
     detected: OperationResult<FileSystem>,
-) -> RunResult<FileSystem> {
+) -> OperationResult<FileSystem> {
     run.or_fallback(Fallback::FileSystem, detected, || {
         let reported = report::file_system(run, volume)?;
         reported.map(FileSystem::Named).ok_or_else(|| {
@@ -57,6 +56,7 @@ pub(crate) fn or_reported(
             )
         })
     })
+    .await
 }
 
 /// Returns `None` for the name of the file system after `code`, if that says nothing about the

@@ -3,19 +3,20 @@
 use os::Namespace;
 
 use crate::devices::smbios;
+use crate::error::OperationResult;
 use crate::node::run::Run;
 use crate::provider::wmi;
-use crate::scheduling::{PoolKind, RunResult};
+use crate::scheduling::PoolKind;
 use crate::windows::Fallback;
 
 /// Returns the serial number in the firmware's table or, if the table has none or cannot be read,
 /// the one that WMI reports.
-pub(crate) fn serial_number(run: Run<'_>) -> RunResult<String> {
+pub(crate) async fn serial_number(run: Run<'_>) -> OperationResult<String> {
     let first = smbios::read_serial(run.os());
     if let Ok(Some(serial)) = first {
         return Ok(serial);
     }
-    run.require_pool(PoolKind::Wmi)?;
+    run.enter(PoolKind::Wmi).await;
     if let Err(code) = first {
         run.windows()
             .fallbacks

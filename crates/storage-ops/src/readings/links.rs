@@ -4,33 +4,37 @@
 use os::{Handle, NtPath, Open, Options, Os, OsResult};
 
 use crate::devices::Link;
+use crate::error::{OperationResult, failed_precondition};
 use crate::node::run::Run;
 use crate::paths::opening::{MAX_LINKS, OPEN_NOFOLLOW};
-use crate::scheduling::{PoolKind, Resource, RunResult, failed_precondition};
+use crate::scheduling::{PoolKind, Resource};
 use crate::types::HostPath;
 
 /// Follows the chain of links that starts at `link`, and moves the operation to each pool that a
 /// link needs before touching its target.
-pub(crate) fn follow_to_end(run: Run<'_>, link: &Link) -> RunResult<()> {
+pub(crate) async fn follow_to_end(run: Run<'_>, link: &Link) -> OperationResult<()> {
     let mut links_left = MAX_LINKS;
-    follow(run, link, &mut links_left).map(drop)
+    follow(run, link, &mut links_left).await.map(drop)
 }
 
 /// Moves the operation to the pools that it needs to open the target of `link`. If the target is a
 /// link too, it is not followed.
-pub(crate) fn follow_to_target(run: Run<'_>, link: &Link) -> RunResult<()> {
+pub(crate) async fn follow_to_target(run: Run<'_>, link: &Link) -> OperationResult<()> {
     let mut links_left = MAX_LINKS;
-    enter(run, link, &mut links_left).map(drop)
+    enter(run, link, &mut links_left).await.map(drop)
 }
 
 /// Opens the object at `path` to query it, in the pools that the links among its parent directories
 /// require. These links are followed; one in the last component is not.
-pub(crate) fn open_itself(run: Run<'_>, path: &HostPath) -> RunResult<OsResult<Box<dyn Handle>>> {
+pub(crate) async fn open_itself(
+    run: Run<'_>,
+    path: &HostPath,
+) -> OperationResult<OsResult<Box<dyn Handle>>> {
     if let Some(outcome) = run.node().directories.lookup().open(run.windows(), path) {
         return Ok(outcome);
     }
     let mut links_left = MAX_LINKS;
-    follow_ancestors(run, path, &mut links_left)?;
+    follow_ancestors(run, path, &mut links_left).await?;
     Ok(run.os().open(&path.to_nt(), &OPEN_NOFOLLOW))
 }
 
@@ -44,7 +48,7 @@ enum Location {
 }
 
 /// Requires the pool of `link`, and those of the parent directories of its target.
-fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Location> {
+async fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> OperationResult<Location> {
     *links_left = links_left.saturating_sub(1);
     if link.leads_to_pipe() {
         return failed_precondition(
@@ -52,25 +56,31 @@ fn enter(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Locatio
         );
     }
     if link.is_remote() {
-        run.require_pool_for(PoolKind::Remote, link.server().map(Resource::Server))?;
+        run.enter_for(PoolKind::Remote, link.server().map(Resource::Server))
+            .await;
         return Ok(Location::Final);
     }
     if let Some(volume) = link.volume() {
-        run.require_pool_for(PoolKind::Disks, Some(Resource::Volume(volume)))?;
+        run.enter_for(PoolKind::Disks, Some(Resource::Volume(volume)))
+            .await;
         return Ok(Location::Local);
     }
     match link.host_path() {
         _ if *links_left == 0 => Ok(Location::Final),
-        Some(target) => follow_ancestors(run, &target, links_left),
+        // Boxed, because the functions call each other.
+        Some(target) => Box::pin(follow_ancestors(run, &target, links_left)).await,
         // Windows may resolve the target, which is not examined here.
-        None => run.require_pool(PoolKind::Remote).map(|()| Location::Final),
+        None => {
+            run.enter(PoolKind::Remote).await;
+            Ok(Location::Final)
+        }
     }
 }
 
 /// Requires the pools of `link` and of the links that its target is.
-fn follow(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Location> {
+async fn follow(run: Run<'_>, link: &Link, links_left: &mut usize) -> OperationResult<Location> {
     let mut link = link.clone();
-    while enter(run, &link, links_left)? == Location::Local {
+    while enter(run, &link, links_left).await? == Location::Local {
         // The root directory of a volume is opened in the same pool as the volume.
         let target = link.nt_target().filter(|_| link.volume().is_none());
         let Some(target) = target else {
@@ -90,7 +100,11 @@ fn follow(run: Run<'_>, link: &Link, links_left: &mut usize) -> RunResult<Locati
 }
 
 /// Requires the pools of the links among the parent directories of `path`.
-fn follow_ancestors(run: Run<'_>, path: &HostPath, links_left: &mut usize) -> RunResult<Location> {
+async fn follow_ancestors(
+    run: Run<'_>,
+    path: &HostPath,
+    links_left: &mut usize,
+) -> OperationResult<Location> {
     let mut above = path.parent();
     let mut prefixes = Vec::new();
     while !above.is_drive_root() {
@@ -104,7 +118,7 @@ fn follow_ancestors(run: Run<'_>, path: &HostPath, links_left: &mut usize) -> Ru
         };
         match Link::of(&*found) {
             Ok(None) => {}
-            Ok(Some(link)) if follow(run, &link, links_left)? == Location::Local => {}
+            Ok(Some(link)) if follow(run, &link, links_left).await? == Location::Local => {}
             Ok(Some(_)) | Err(_) => return Ok(Location::Final),
         }
     }

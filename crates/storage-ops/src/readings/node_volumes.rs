@@ -13,7 +13,6 @@ use crate::paths::on_node;
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::report;
 use crate::readings::volume::extents;
-use crate::scheduling::{RunResult, failed};
 use crate::types::{DiskNumber, HostPath, VolumeId};
 use crate::windows::Fallback;
 
@@ -23,22 +22,23 @@ use crate::windows::Fallback;
 /// disk with a volume of the first two kinds. A node with a BIOS starts from such a partition,
 /// which Windows names "System Reserved" although it has the type of a data partition. If the
 /// content of the volume is at stake, `run` must not use the provider.
-pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+pub(crate) async fn refuse_volume(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
     let node = run.node();
     if of_node(node)?.contains(&volume) {
-        return failed(OperationError::new(
+        return Err(OperationError::new(
             ErrorKind::PermissionDenied,
             "the volume is used by the node itself",
         ));
     }
-    for extent in extents(run, volume).map_err(|stop| stop.map(undetermined))? {
+    for extent in extents(run, volume).await.map_err(undetermined)? {
         let number = DiskNumber(extent.disk_number);
         let table = Disk::open_for_read(run.os(), number).and_then(|disk| disk.partition_table());
         let table = run
             .or_fallback(Fallback::PartitionTable, table, || {
                 report::partition_table(run, number)
             })
-            .map_err(|stop| stop.map(undetermined))?;
+            .await
+            .map_err(undetermined)?;
         let begins_here =
             |partition: &&Partition| u64::try_from(extent.offset) == Ok(partition.offset);
         for partition in table.partitions.iter().filter(begins_here) {
@@ -51,7 +51,7 @@ pub(crate) fn refuse_volume(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
                 }
                 _ => continue,
             };
-            return failed(OperationError::new(ErrorKind::PermissionDenied, reason));
+            return Err(OperationError::new(ErrorKind::PermissionDenied, reason));
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::report;
 use crate::readings::disk;
-use crate::scheduling::{LockKey, PoolKind, RunResult, Stop, caught, failed};
+use crate::scheduling::{LockKey, PoolKind};
 use crate::types::{DiskNumber, VolumeId, VolumeStats};
 use crate::windows::{Device, Fallback, Windows};
 
@@ -20,26 +20,29 @@ use crate::windows::{Device, Fallback, Windows};
 type VolumeAt = (u64, VolumeId);
 
 /// Queries the extents of a volume.
-pub(crate) fn extents(run: Run<'_>, volume: VolumeId) -> RunResult<Vec<DiskExtent>> {
+pub(crate) async fn extents(run: Run<'_>, volume: VolumeId) -> OperationResult<Vec<DiskExtent>> {
     let first = volume::extents_of(run.os(), volume);
     run.or_fallback(Fallback::VolumeDisk, first, || {
         Ok(vec![report::extent(run, volume)?])
     })
+    .await
 }
 
 /// Queries the extent of a volume. A volume with several extents is an error.
-pub(crate) fn extent(run: Run<'_>, volume: VolumeId) -> RunResult<DiskExtent> {
-    Ok(volume::only(&extents(run, volume)?)?)
+pub(crate) async fn extent(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskExtent> {
+    volume::only(&extents(run, volume).await?)
 }
 
 /// Returns the disk that a volume is on.
-pub(crate) fn disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNumber> {
-    extent(run, volume).map(|extent| DiskNumber(extent.disk_number))
+pub(crate) async fn disk_of(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskNumber> {
+    extent(run, volume)
+        .await
+        .map(|extent| DiskNumber(extent.disk_number))
 }
 
 /// Returns the disk that a volume is on, after checking that the disk is locked.
-pub(crate) fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNumber> {
-    let disk = disk_of(run, volume)?;
+pub(crate) async fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskNumber> {
+    let disk = disk_of(run, volume).await?;
     run.ensure_locked(&LockKey::Disk(disk))?;
     Ok(disk)
 }
@@ -48,7 +51,7 @@ pub(crate) fn locked_disk_of(run: Run<'_>, volume: VolumeId) -> RunResult<DiskNu
 /// list, the storage provider knows it. Only Windows decides that a volume does not exist.
 ///
 /// The list comes second because its length is the number of volumes of the node.
-pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
+pub(crate) async fn exists(run: Run<'_>, volume: VolumeId) -> OperationResult<bool> {
     let Err(opened) = run.os().open(&volume.device(), &OPEN_FOR_QUERY) else {
         return Ok(true);
     };
@@ -58,15 +61,18 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
             .iter()
             .any(|name| VolumeId::from_windows(name) == Some(volume))
     });
-    if run.or_fallback(Fallback::VolumeList, listed, || {
-        report::volume(run, volume).map(|_| true)
-    })? {
+    if run
+        .or_fallback(Fallback::VolumeList, listed, || {
+            report::volume(run, volume).map(|_| true)
+        })
+        .await?
+    {
         return Ok(true);
     }
     if ErrorClass::DeviceRemoved.contains(opened) {
         return Ok(false);
     }
-    failed(OperationError::of(
+    Err(OperationError::of(
         opened,
         format!("it cannot be determined whether volume {volume} exists"),
     ))
@@ -74,14 +80,14 @@ pub(crate) fn exists(run: Run<'_>, volume: VolumeId) -> RunResult<bool> {
 
 /// Returns the volumes on `disk` with their offsets: first the volumes on data partitions, then all
 /// others, each in the order of the offsets.
-pub(crate) fn on_disk(
+pub(crate) async fn on_disk(
     run: Run<'_>,
     disk: DiskNumber,
     partitions: &[Partition],
-) -> RunResult<Vec<(u64, VolumeId)>> {
+) -> OperationResult<Vec<(u64, VolumeId)>> {
     let found = match queried_on_disk(run.windows(), disk) {
         Ok((mut found, Some(code))) if !hold_each(partitions, &found) => {
-            run.require_pool(PoolKind::Wmi)?;
+            run.enter(PoolKind::Wmi).await;
             // The volume that cannot be queried may be on another disk.
             let reported = report::volumes_on(run, disk).unwrap_or_default();
             run.windows()
@@ -98,7 +104,8 @@ pub(crate) fn on_disk(
         first => {
             let first = first.map(|(found, _)| found);
             let second = || report::volumes_on(run, disk);
-            run.or_fallback(Fallback::VolumesOfDisk, first, second)?
+            run.or_fallback(Fallback::VolumesOfDisk, first, second)
+                .await?
         }
     };
     Ok(in_order(found, partitions))
@@ -165,9 +172,9 @@ fn hold_each(partitions: &[Partition], volumes: &[(u64, VolumeId)]) -> bool {
 pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
 
 /// Returns the data partitions of `disk` with their volumes.
-pub(crate) fn data_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
-    let table = disk::partition_table(run, &disk.reader(run.os())?)?;
-    let volumes = on_disk(run, disk.number, &table.partitions)?;
+pub(crate) async fn data_volumes(run: Run<'_>, disk: &Disk) -> OperationResult<DataVolumes> {
+    let table = disk::partition_table(run, &disk.reader(run.os())?).await?;
+    let volumes = on_disk(run, disk.number, &table.partitions).await?;
     let volume_at = |offset| {
         volumes
             .iter()
@@ -187,14 +194,14 @@ pub(crate) fn have_arrived(volumes: &DataVolumes) -> bool {
 
 /// Waits until each data partition of `disk` has a volume, and returns those that have arrived by
 /// then.
-pub(crate) fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
-    let mut volumes = DataVolumes::new();
-    run.windows()
-        .poll(run.timeouts().arrival, || -> RunResult<_> {
-            volumes = data_volumes(run, disk)?;
-            Ok(have_arrived(&volumes).then_some(()))
-        })?;
-    Ok(volumes)
+pub(crate) async fn wait_for_volumes(run: Run<'_>, disk: &Disk) -> OperationResult<DataVolumes> {
+    let mut pauses = run.pauses(run.timeouts().arrival);
+    loop {
+        let volumes = data_volumes(run, disk).await?;
+        if have_arrived(&volumes) || !pauses.again().await {
+            return Ok(volumes);
+        }
+    }
 }
 
 /// Whether the volume of a data partition is online. The mount manager leaves a new volume offline
@@ -240,23 +247,27 @@ pub(crate) fn not_online(
 }
 
 /// Queries the size and usage of the file system of a volume.
-pub(crate) fn stats(run: Run<'_>, volume: VolumeId) -> RunResult<VolumeStats> {
+pub(crate) async fn stats(run: Run<'_>, volume: VolumeId) -> OperationResult<VolumeStats> {
     let first = file_system::stats(run.os(), volume);
     run.or_fallback(Fallback::VolumeSize, first, || {
         report::volume_stats(run, volume)
     })
+    .await
 }
 
 /// Writes the cache of a volume to its disk.
-pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+pub(crate) async fn flush(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
     let first = volume::flush(run.os(), volume);
-    match run.or_fallback(Fallback::Flush, first, || report::flush(run, volume)) {
-        Err(Stop::Failed(error)) if error.kind != ErrorKind::NotFound => {
+    match run
+        .or_fallback(Fallback::Flush, first, || report::flush(run, volume))
+        .await
+    {
+        Err(error) if error.kind != ErrorKind::NotFound => {
             let reason = format!(
                 "the cache of the volume could not be written to its disk: {}",
                 error.reason
             );
-            failed(OperationError { reason, ..error })
+            Err(OperationError { reason, ..error })
         }
         outcome => outcome,
     }
@@ -264,20 +275,20 @@ pub(crate) fn flush(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
 
 /// Flushes all volumes of a disk before it goes offline, which Windows does not do itself. Best
 /// effort: a failing disk must still be detachable, so errors are retried once and then logged.
-/// Stops only to request a rerun.
-pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
-    let listed = disk::partition_table(run, disk).and_then(|table| {
-        let volumes = on_disk(run, disk.number, &table.partitions)?;
-        Ok((table, volumes))
-    });
-    let (table, volumes) = match caught(listed)? {
+pub(crate) async fn flush_all(run: Run<'_>, disk: &Disk) {
+    let listed = async {
+        let table = disk::partition_table(run, disk).await?;
+        let volumes = on_disk(run, disk.number, &table.partitions).await?;
+        Ok::<_, OperationError>((table, volumes))
+    };
+    let (table, volumes) = match listed.await {
         Ok(listed) => listed,
         Err(error) => {
             tracing::warn!(
                 disk = disk.number.0, %error,
                 "the caches of the volumes of a disk were not written"
             );
-            return Ok(());
+            return;
         }
     };
     for partition in table.data().filter(|partition| {
@@ -292,9 +303,9 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
         );
     }
     for (_, volume) in volumes {
-        let mut flushed = caught(flush(run, volume))?;
+        let mut flushed = flush(run, volume).await;
         if flushed.is_err() {
-            flushed = caught(flush(run, volume))?;
+            flushed = flush(run, volume).await;
         }
         if let Err(error) = flushed {
             tracing::warn!(
@@ -303,7 +314,6 @@ pub(crate) fn flush_all(run: Run<'_>, disk: &Disk) -> RunResult<()> {
             );
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,43 +1,56 @@
 //! The context of a running operation.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use os::PendingCall;
 
-use crate::error::{OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::scheduling::locks::{Guard, LockKey};
-use crate::scheduling::pool_kind::{PoolKind, PoolSet, Resource};
-use crate::scheduling::stop::{Rerun, RunResult, Stop};
-use crate::sync::Arc;
+use crate::scheduling::pool_kind::{PoolKind, Resource};
+use crate::sync::{Arc, Mutex, lock};
+use crate::types::DiskNumber;
 
 /// Asks the callers of an operation whether it may make a change. Once this returns true, the
 /// operation runs to its end.
 pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// One run of an operation: its locks, its callers, and the pools that it has been in.
+/// What an operation waits for. Its future is pending, and holds neither a thread nor a permission
+/// to use one.
+#[derive(Debug)]
+pub(crate) enum Wait {
+    /// Exclusive locks of these keys.
+    ForLocks(Vec<LockKey>),
+    /// A thread of the pool. What the thread does next waits for this resource, or for the resource
+    /// of the operation if this is `None`.
+    ForThread(PoolKind, Option<Resource>),
+}
+
+/// The locks, the callers and the thread of a running operation.
+///
+/// An operation is a future that only waits for what is here: it is pending if and only if it has
+/// set [`Wait`]. Whoever polls it grants the wait, and polls again.
 pub struct OperationContext {
-    /// `None` while the operation determines which locks it needs.
-    guard: Option<Arc<Guard>>,
     commit: Option<Commit>,
-    pools: Option<PoolSet>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` if the operation has no locks.
+    guard: Option<Arc<Guard>>,
+    /// The pool of the current thread. `None` outside all pools.
+    pool: Option<PoolKind>,
+    wait: Option<Wait>,
 }
 
 impl OperationContext {
-    /// Creates the context of a run on a thread of one of `pools`, after runs on threads of the
-    /// other pools. If `pools` is `None`, the operation runs on the thread of the caller. Without
-    /// `commit`, the caller waits until the operation has ended.
-    pub(crate) fn new(guard: Arc<Guard>, commit: Option<Commit>, pools: Option<PoolSet>) -> Self {
+    /// Creates the context of an operation without locks and outside all pools. Without `commit`,
+    /// the caller waits until the operation has ended.
+    pub(crate) fn new(commit: Option<Commit>) -> Self {
         Self {
-            guard: Some(guard),
             commit,
-            pools,
-        }
-    }
-
-    /// Creates the context of an operation that determines which locks it needs.
-    pub(crate) fn before_locks() -> Self {
-        Self {
-            guard: None,
-            commit: None,
-            pools: None,
+            state: Mutex::default(),
         }
     }
 
@@ -50,48 +63,94 @@ impl OperationContext {
         Err(OperationError::cancelled())
     }
 
-    /// Requests a rerun on a thread of `pool`. Must precede a call that can hang and is of the kind
-    /// that the pool is for. An operation that needs several pools enters each of them once, and
-    /// stays on the thread of the last.
-    pub(crate) fn require_pool(&self, pool: PoolKind) -> RunResult<()> {
-        self.require_pool_for(pool, None)
+    /// Goes on on a thread of `pool`. Must precede a call that can hang and is of the kind that the
+    /// pool is for. The operation waits without a thread, keeps its locks and its values, and stays
+    /// on the new thread until it enters another pool.
+    pub(crate) async fn enter(&self, pool: PoolKind) {
+        self.enter_for(pool, None).await;
     }
 
-    /// Like [`Self::require_pool`], for a call that waits for `resource` instead of the resource of
-    /// the operation.
-    pub(crate) fn require_pool_for(
-        &self,
-        pool: PoolKind,
-        resource: Option<Resource>,
-    ) -> RunResult<()> {
-        match &self.pools {
-            Some(pools) if !pools.contains(pool) => Err(Stop::Rerun(Rerun::InPool(pool, resource))),
-            _ => Ok(()),
+    /// Like [`Self::enter`], for calls that wait for `resource` instead of the resource of the
+    /// operation.
+    pub(crate) async fn enter_for(&self, pool: PoolKind, resource: Option<Resource>) {
+        if lock(&self.state).pool != Some(pool) {
+            self.wait(Wait::ForThread(pool, resource)).await;
         }
     }
 
-    /// Requests a rerun under other locks unless `key`, which has just been looked up, is locked.
-    pub(crate) fn ensure_locked(&self, key: &LockKey) -> RunResult<()> {
-        if self.guard.as_ref().is_some_and(|guard| guard.covers(key)) {
+    /// Waits for exclusive locks of `keys`. The operation has no locks yet, and no thread
+    /// afterwards.
+    pub(crate) async fn lock(&self, keys: Vec<LockKey>) {
+        self.wait(Wait::ForLocks(keys)).await;
+    }
+
+    async fn wait(&self, wait: Wait) {
+        let mut wait = Some(wait);
+        poll_fn(|_| match wait.take() {
+            None => Poll::Ready(()),
+            wait => {
+                let mut state = lock(&self.state);
+                (state.pool, state.wait) = (None, wait);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    /// Takes what the pending operation waits for.
+    pub(crate) fn take_wait(&self) -> Option<Wait> {
+        lock(&self.state).wait.take()
+    }
+
+    /// Gives the operation the thread of `pool` on which it is polled next.
+    pub(crate) fn grant_thread(&self, pool: PoolKind) {
+        lock(&self.state).pool = Some(pool);
+    }
+
+    /// Gives the operation its locks, or takes them back.
+    pub(crate) fn set_locks(&self, guard: Option<Arc<Guard>>) {
+        let before = std::mem::replace(&mut lock(&self.state).guard, guard);
+        // Dropped without the lock.
+        drop(before);
+    }
+
+    fn guard(&self) -> Option<Arc<Guard>> {
+        lock(&self.state).guard.clone()
+    }
+
+    /// Returns whether the operation has its locks.
+    pub(crate) fn has_locks(&self) -> bool {
+        lock(&self.state).guard.is_some()
+    }
+
+    /// Returns the disk that is locked.
+    pub(crate) fn locked_disk(&self) -> Option<DiskNumber> {
+        self.guard()?.disk()
+    }
+
+    /// Fails unless `key`, which has just been looked up, is locked.
+    pub(crate) fn ensure_locked(&self, key: &LockKey) -> OperationResult<()> {
+        if self.guard().is_some_and(|guard| guard.covers(key)) {
             return Ok(());
         }
-        Err(Stop::Rerun(Rerun::WithOtherLocks))
+        Err(OperationError::new(
+            ErrorKind::Busy,
+            format!("the node has changed, and {key} would have to be locked; repeat the request"),
+        ))
     }
 
     /// Returns a context for calls on other objects, unless another request has or waits for one of
     /// their locks.
     pub(crate) fn try_lock(&self, keys: Vec<LockKey>) -> Option<Self> {
-        let guard = Arc::new(self.guard.as_ref()?.try_acquire_more(keys)?);
-        Some(Self {
-            guard: Some(guard),
-            commit: self.commit.clone(),
-            pools: self.pools,
-        })
+        let guard = self.guard()?.try_acquire_more(keys)?;
+        let context = Self::new(self.commit.clone());
+        context.set_locks(Some(Arc::new(guard)));
+        Some(context)
     }
 
     /// Keeps the locks until `call`, which outlives the operation, has ended.
     pub(crate) fn hold_locks_until(&self, call: Box<dyn PendingCall>) {
-        let guard = self.guard.clone();
+        let guard = self.guard();
         call.when_ended(Box::new(move || drop(guard)));
     }
 }

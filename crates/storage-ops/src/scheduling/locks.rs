@@ -128,16 +128,6 @@ pub(crate) struct KeyUse {
 pub(crate) struct Locks(Arc<Mutex<Table>>);
 
 impl Locks {
-    /// Returns the locks of an operation that needs none.
-    pub(crate) fn none(&self) -> Guard {
-        Guard {
-            locks: self.clone(),
-            id: u64::MAX,
-            owner: None,
-            keys: BTreeMap::new(),
-        }
-    }
-
     /// Requests `keys` on behalf of no operation, as [`Self::acquire_for`] does.
     pub(crate) fn acquire(&self, keys: Vec<LockKey>) -> Acquire {
         self.join(None, keys)
@@ -278,6 +268,14 @@ impl Guard {
         self.keys.get(key) == Some(&LockMode::Exclusive)
     }
 
+    /// Returns the disk that is locked.
+    pub(crate) fn disk(&self) -> Option<DiskNumber> {
+        self.keys.keys().find_map(|key| match key {
+            LockKey::Disk(number) => Some(*number),
+            _ => None,
+        })
+    }
+
     /// Returns the locks of more keys, for the same owner, unless another request has or waits for
     /// one of them.
     pub(crate) fn try_acquire_more(&self, keys: Vec<LockKey>) -> Option<Self> {
@@ -339,7 +337,8 @@ mod tests {
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
         let disk = || vec![LockKey::Disk(DiskNumber(1))];
-        let none = locks.none();
+        let acquired = pin!(locks.acquire(Vec::new()));
+        let none = ready(acquired).expect("it has no keys");
         let guard = none.try_acquire_more(disk()).expect("the lock is free");
         assert!(none.try_acquire_more(disk()).is_none());
         drop(guard);

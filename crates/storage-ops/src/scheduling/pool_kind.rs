@@ -63,22 +63,6 @@ impl PoolKind {
     }
 }
 
-/// A set of pools.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PoolSet([bool; PoolKind::COUNT]);
-
-impl PoolSet {
-    /// Adds a pool.
-    pub(crate) fn with(mut self, pool: PoolKind) -> Self {
-        self.0[pool as usize] = true;
-        self
-    }
-
-    pub(crate) fn contains(self, pool: PoolKind) -> bool {
-        self.0[pool as usize]
-    }
-}
-
 /// The resource that an operation waits for while it runs. A quota limits the threads for one
 /// resource, so that a resource that no longer answers does not block operations on other
 /// resources.

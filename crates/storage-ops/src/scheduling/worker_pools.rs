@@ -11,10 +11,9 @@ use std::future::poll_fn;
 use std::panic::{self, AssertUnwindSafe};
 use std::task::{Context, Poll, Waker};
 
-use crate::error::{ErrorKind, OperationError};
+use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::scheduling::pool_kind::PoolKind;
 use crate::scheduling::quotas::{Holder, Usage};
-use crate::scheduling::stop::{RunResult, failed};
 use crate::sync::{Arc, Mutex, THREADS_PER_POOL, lock};
 
 /// The number of threads that a [`crate::Executor`] uses at most. The tokio runtime must allow as
@@ -193,26 +192,21 @@ impl Drop for ThreadRequest {
 pub(crate) struct Thread(ThreadRequest);
 
 impl Thread {
-    /// Runs `body`, which is a part of an operation, and returns its result.
+    /// Runs `body`, which is a part of an operation, and returns its result. Returns `None` if the
+    /// runtime is shutting down.
     pub(crate) async fn run<T: Send + 'static>(
         self,
-        body: impl FnOnce() -> RunResult<T> + Send + 'static,
-    ) -> RunResult<T> {
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
             let Self(request) = self;
-            let result = span.in_scope(|| catch_panic(body));
+            let result = span.in_scope(body);
             drop(request);
             result
         });
-        // The runtime is shutting down if it does not run the body.
-        done.await.unwrap_or_else(|_| {
-            failed(OperationError::new(
-                ErrorKind::Internal,
-                "the daemon is shutting down",
-            ))
-        })
+        done.await.ok()
     }
 }
 
@@ -220,9 +214,9 @@ impl Thread {
 pub(crate) const DEFECT: &str = "a defect in csi-proxy stopped the operation; see the log";
 
 /// Runs `body` and converts a panic, which the panic hook has logged, into an error.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> RunResult<T>) -> RunResult<T> {
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> OperationResult<T> {
     panic::catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or_else(|_| failed(OperationError::new(ErrorKind::Internal, DEFECT)))
+        .map_err(|_| OperationError::new(ErrorKind::Internal, DEFECT))
 }
 
 #[cfg(test)]

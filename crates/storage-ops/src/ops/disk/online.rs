@@ -6,14 +6,14 @@ use os::OsError;
 use os::abi::DiskAttributes;
 
 use crate::devices::{Disk, Partition};
-use crate::error::{ErrorKind, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::ops::disk::partitioned::with_same_identifier;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};
-use crate::scheduling::{PoolKind, RunResult, Stop, failed_precondition};
+use crate::scheduling::PoolKind;
 use crate::windows::Fallback;
 
 /// How long Windows may take to bring a volume online that it has just listed.
@@ -21,7 +21,7 @@ const ONLINE_GRACE: Duration = Duration::from_millis(300);
 
 /// Brings a disk online and makes it writable, or takes it offline, unless it is in that state
 /// already.
-pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()> {
+pub(super) async fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> OperationResult<()> {
     use DiskAttributes as Bits;
     let is_reached = |attributes: u64| {
         if online {
@@ -30,13 +30,13 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
             attributes & Bits::OFFLINE != 0
         }
     };
-    let attributes = readings::disk::attributes(run, disk)?;
+    let attributes = readings::disk::attributes(run, disk).await?;
     if is_reached(attributes) {
         return Ok(());
     }
     if online
         && attributes & Bits::OFFLINE != 0
-        && let Ok(Some(other)) = with_same_identifier(run, disk.number)?
+        && let Ok(Some(other)) = with_same_identifier(run, disk.number).await?
     {
         tracing::warn!(
             disk = disk.number.0,
@@ -45,14 +45,15 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
              one LUN, writing through both destroys its file system; install MPIO"
         );
     }
+    run.enter(PoolKind::Disks).await;
     run.begin_mutation()?;
     let changed = if online {
         make_online(run, disk, attributes)
     } else {
-        readings::volume::flush_all(run, &disk.reader(run.os())?)?;
+        readings::volume::flush_all(run, &disk.reader(run.os())?).await;
         disk.set_attributes(run.os(), Bits::OFFLINE, Bits::OFFLINE)
     };
-    if changed.is_ok() && is_reached(readings::disk::attributes(run, disk)?) {
+    if changed.is_ok() && is_reached(readings::disk::attributes(run, disk).await?) {
         return Ok(());
     }
     let refused = match changed {
@@ -62,18 +63,17 @@ pub(super) fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> RunResult<()
                 .code
                 .is_none_or(|code| ErrorClass::DeviceRemoved.contains(code)) =>
         {
-            return Err(error.into());
+            return Err(error);
         }
         changed => changed.err().and_then(|error| error.code),
     };
-    run.require_pool(PoolKind::Wmi)?;
     run.windows()
         .fallbacks
         .record(Fallback::SetDiskState, refused.unwrap_or(OsError(0)));
     // The driver of the disk did not make the change, or a cluster or a disk with the same
     // signature prevents it. The storage provider handles such cases or returns the reason.
-    msft_storage::set_online(run, disk, online)?;
-    if is_reached(readings::disk::attributes(run, disk)?) {
+    msft_storage::set_online(run, disk, online).await?;
+    if is_reached(readings::disk::attributes(run, disk).await?) {
         return Ok(());
     }
     failed_precondition("Windows reported success, but the state of the disk has not changed")
@@ -90,67 +90,44 @@ pub(super) fn make_online(run: Run<'_>, disk: &Disk, attributes: u64) -> Operati
 
 /// Waits until each data partition of a disk has a volume, and returns those that have arrived by
 /// then. Meanwhile brings the disk online again if a policy takes it offline.
-pub(super) fn wait_for_volumes_online(run: Run<'_>, disk: &Disk) -> RunResult<DataVolumes> {
-    match run
-        .windows()
-        .poll(run.timeouts().arrival, || online_with_volumes(run, disk))?
-    {
-        Some(volumes) => Ok(volumes),
-        None => readings::volume::data_volumes(run, disk),
-    }
-}
-
-/// Brings a disk online if a policy has taken it offline. Returns the volumes if each data
-/// partition has one.
-pub(super) fn online_with_volumes(run: Run<'_>, disk: &Disk) -> RunResult<Option<DataVolumes>> {
-    set_state(run, disk, true)?;
-    Ok(Some(readings::volume::data_volumes(run, disk)?).filter(readings::volume::have_arrived))
-}
-
-/// Makes a change that needs a disk that is online. If the change fails because a policy has taken
-/// the disk offline again, brings it online and repeats the change.
-pub(super) fn while_online(
+pub(super) async fn wait_for_volumes_online(
     run: Run<'_>,
     disk: &Disk,
-    mut change: impl FnMut() -> RunResult<()>,
-) -> RunResult<()> {
-    let mut refused = None;
-    let changed = run.windows().poll(run.timeouts().arrival, || {
-        set_state(run, disk, true)?;
-        match change() {
-            // A change that may still run is not repeated.
-            Err(Stop::Failed(error))
-                if error.kind != ErrorKind::StillRunning && disk.is_offline().unwrap_or(false) =>
-            {
-                refused = Some(error);
-                Ok(None)
-            }
-            outcome => outcome.map(Some),
+) -> OperationResult<DataVolumes> {
+    let mut pauses = run.pauses(run.timeouts().arrival);
+    loop {
+        set_state(run, disk, true).await?;
+        let volumes = readings::volume::data_volumes(run, disk).await?;
+        if readings::volume::have_arrived(&volumes) || !pauses.again().await {
+            return Ok(volumes);
         }
-    })?;
-    match (changed, refused) {
-        (None, Some(error)) => Err(Stop::Failed(error)),
-        _ => Ok(()),
     }
+}
+
+/// Returns whether a change may be repeated, which has failed because a policy has taken the disk
+/// offline again. A change that may still run is not repeated.
+pub(super) fn was_taken_offline(disk: &Disk, error: &OperationError) -> bool {
+    error.kind != ErrorKind::StillRunning && disk.is_offline().unwrap_or(false)
 }
 
 /// Brings the volumes online that have not arrived, or that Windows has left offline. Fails if the
 /// provider refuses; a volume that stays offline after a success is only logged.
-pub(super) fn bring_volumes_online(
+pub(super) async fn bring_volumes_online(
     run: Run<'_>,
     disk: &Disk,
     volumes: &DataVolumes,
-) -> RunResult<()> {
+) -> OperationResult<()> {
     if readings::volume::not_online(run.windows(), volumes).is_empty() {
         return Ok(());
     }
-    run.require_pool(PoolKind::Wmi)?;
+    run.enter(PoolKind::Wmi).await;
     // Windows may be about to bring a volume online that has just arrived.
     run.clock().sleep(ONLINE_GRACE);
     for (partition, state) in readings::volume::not_online(run.windows(), volumes) {
-        msft_storage::bring_volume_online(run, disk, &partition, state == VolumeState::Offline)?;
+        msft_storage::bring_volume_online(run, disk, &partition, state == VolumeState::Offline)
+            .await?;
     }
-    let volumes = readings::volume::wait_for_volumes(run, disk)?;
+    let volumes = readings::volume::wait_for_volumes(run, disk).await?;
     let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
     if readings::volume::not_online(run.windows(), &volumes)
         .iter()

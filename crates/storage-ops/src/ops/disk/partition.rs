@@ -4,18 +4,19 @@ use os::abi::DiskAttributes;
 use os::{Access, Instance, Returned};
 
 use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
-use crate::ops::disk::online::{bring_volumes_online, wait_for_volumes_online, while_online};
+use crate::ops::disk::online::{
+    bring_volumes_online, set_state, wait_for_volumes_online, was_taken_offline,
+};
 use crate::ops::disk::partitioned::{Outcome, make_usable};
+use crate::provider::instances::refresh_all;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::DataVolumes;
-use crate::scheduling::{
-    LockKey, PoolKind, Resource, RunResult, Stop, failed, failed_precondition,
-};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::DiskNumber;
 
 /// Makes sure that a disk has a partition: creates a GUID partition table if the disk has no
@@ -43,34 +44,22 @@ impl Operation for PartitionDisk {
         format!("partition {}", self.disk)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(self.disk)])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let disk = Disk::hold(run.os(), self.disk)?;
-        let table = Self::known_table(run, &disk)?;
+        let table = Self::known_table(run, &disk).await?;
         if !table.is_partitioned() {
             refuse_mbr(&table)?;
-            run.require_pool(PoolKind::Wmi)?;
-            let mut instance = None;
-            if table.style == TableStyle::Raw {
-                while_online(run, &disk, || {
-                    instance = Some(msft_storage::initialize(run, &disk, || {
-                        needs_table(run, &disk)
-                    })?);
-                    Ok(())
-                })?;
-            }
-            let mut created = None;
-            while_online(run, &disk, || {
-                created = Self::add_partition(run, &disk, instance.take())?.or(created.take());
-                Ok(())
-            })?;
-            match created.map_or(Ok(()), |created| {
-                Self::bring_new_volumes_online(run, &disk, &created)
-            }) {
-                Err(Stop::Failed(error)) if error.kind != ErrorKind::StillRunning => {
+            let created = Self::make_partition(run, &disk, table.style).await?;
+            let brought = match created {
+                Some(created) => Self::bring_new_volumes_online(run, &disk, &created).await,
+                None => Ok(()),
+            };
+            match brought {
+                Err(error) if error.kind != ErrorKind::StillRunning => {
                     tracing::warn!(
                         disk = self.disk.0, %error,
                         "the new volume could not be brought online"
@@ -78,23 +67,22 @@ impl Operation for PartitionDisk {
                 }
                 outcome => outcome?,
             }
-            let volumes = wait_for_volumes_online(run, &disk)?;
-            return bring_volumes_online(run, &disk, &volumes);
+            let volumes = wait_for_volumes_online(run, &disk).await?;
+            return bring_volumes_online(run, &disk, &volumes).await;
         }
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive
         // when it is brought online. A policy may take it offline again.
-        let arrived = run.poll_arrival(|| {
-            if Self::is_left_offline(run, &disk)? {
-                return Ok(Some(DataVolumes::new()));
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        let volumes = loop {
+            if Self::is_left_offline(run, &disk).await? {
+                break DataVolumes::new();
             }
-            let volumes = readings::volume::data_volumes(run, &disk)?;
-            Ok(Some(volumes).filter(readings::volume::have_arrived))
-        })?;
-        let volumes = match arrived {
-            Some(volumes) => volumes,
-            None => readings::volume::data_volumes(run, &disk)?,
+            let volumes = readings::volume::data_volumes(run, &disk).await?;
+            if readings::volume::have_arrived(&volumes) || !pauses.again().await {
+                break volumes;
+            }
         };
-        bring_volumes_online(run, &disk, &volumes)
+        bring_volumes_online(run, &disk, &volumes).await
     }
 }
 
@@ -122,7 +110,7 @@ fn table_or_none(disk: &Disk) -> OperationResult<PartitionTable> {
 
 /// Returns whether a disk needs a partition table. Refuses a disk that has no partition table but
 /// other content.
-fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
+async fn needs_table(run: Run<'_>, held: &Disk) -> OperationResult<bool> {
     // Its content must be read, so the error of opening it counts.
     let disk = Disk::open(run.os(), held.number, Access::GENERIC_READ)?;
     held.check_number()?;
@@ -131,17 +119,17 @@ fn needs_table(run: Run<'_>, held: &Disk) -> RunResult<bool> {
     if table_or_none(&disk)?.style != TableStyle::Raw {
         return Ok(false);
     }
-    refuse_content(run, &disk).map(|()| true)
+    refuse_content(run, &disk).await.map(|()| true)
 }
 
 /// Refuses a disk without a partition table that has the signature of a file system or container in
 /// its first sectors, or that of a container or backup partition table in its last ones: a
 /// partition table would overwrite it.
-fn refuse_content(run: Run<'_>, disk: &Disk) -> RunResult<()> {
+async fn refuse_content(run: Run<'_>, disk: &Disk) -> OperationResult<()> {
     let mut found = file_system::signature_on(&*disk.handle)
         .map_err(|code| OperationError::of(code, "the first sectors of the disk cannot be read"))?;
     if found.is_none() {
-        let size = readings::disk::size(run, disk)?;
+        let size = readings::disk::size(run, disk).await?;
         found = file_system::signature_at_end_of(&*disk.handle, size).map_err(|code| {
             OperationError::of(code, "the last sectors of the disk cannot be read")
         })?;
@@ -159,17 +147,17 @@ impl PartitionDisk {
     /// Returns the partition table. If Windows does not return it and the disk is offline, brings
     /// the disk online as a partitioned one and tries again: Windows may not read the table of an
     /// offline disk.
-    fn known_table(run: Run<'_>, disk: &Disk) -> RunResult<PartitionTable> {
+    async fn known_table(run: Run<'_>, disk: &Disk) -> OperationResult<PartitionTable> {
         let read = || table_or_none(&disk.reader(run.os())?);
         // A single error may be transient.
         let first = read().or_else(|_| read());
-        let known = readings::disk::known_partition_table(run, disk.number, first);
+        let known = readings::disk::known_partition_table(run, disk.number, first).await;
         match known {
-            Err(Stop::Failed(error))
+            Err(error)
                 if error.kind != ErrorKind::NotFound && disk.is_offline().unwrap_or(false) =>
             {
-                let attributes = readings::disk::attributes(run, disk)?;
-                match make_usable(run, disk, attributes)? {
+                let attributes = readings::disk::attributes(run, disk).await?;
+                match make_usable(run, disk, attributes).await? {
                     Outcome::Usable => Ok(read()?),
                     Outcome::Left(why) => {
                         let reason = format!(
@@ -177,7 +165,7 @@ impl PartitionDisk {
                              because {}",
                             error.reason, why.reason
                         );
-                        failed(OperationError { reason, ..error })
+                        Err(OperationError { reason, ..error })
                     }
                 }
             }
@@ -187,13 +175,13 @@ impl PartitionDisk {
 
     /// Brings a partitioned disk online and makes it writable, if that endangers no data. Returns
     /// whether it stays offline.
-    fn is_left_offline(run: Run<'_>, disk: &Disk) -> RunResult<bool> {
-        let attributes = readings::disk::attributes(run, disk)?;
+    async fn is_left_offline(run: Run<'_>, disk: &Disk) -> OperationResult<bool> {
+        let attributes = readings::disk::attributes(run, disk).await?;
         if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) == 0 {
             return Ok(false);
         }
         if !run.node().config().leave_partitioned_disks {
-            match make_usable(run, disk, attributes)? {
+            match make_usable(run, disk, attributes).await? {
                 Outcome::Usable => return Ok(false),
                 Outcome::Left(reason) => tracing::warn!(
                     disk = disk.number.0,
@@ -202,16 +190,69 @@ impl PartitionDisk {
                 ),
             }
         }
-        readings::disk::is_offline(run, disk)
+        readings::disk::is_offline(run, disk).await
     }
 
-    /// Creates the partition, and returns what the provider returned, unless another program has
-    /// partitioned the disk.
-    fn add_partition(
+    /// Creates the partition and, on a raw disk, the partition table before. Returns what the
+    /// provider returned for the partition, unless another program has created one. If a policy
+    /// takes the disk offline meanwhile, brings it online and goes on.
+    async fn make_partition(
+        run: Run<'_>,
+        disk: &Disk,
+        style: TableStyle,
+    ) -> OperationResult<Option<Returned>> {
+        let (mut is_raw, mut instance, mut created) = (style == TableStyle::Raw, None, None);
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        loop {
+            let attempt = async {
+                if is_raw {
+                    instance = Some(Self::initialize(run, disk).await?);
+                    is_raw = false;
+                }
+                Self::add_partition(run, disk, instance.take(), &mut created).await
+            };
+            match attempt.await {
+                Err(error) if was_taken_offline(disk, &error) => {
+                    if !pauses.again().await {
+                        return Err(error);
+                    }
+                }
+                outcome => return outcome.map(|()| created),
+            }
+        }
+    }
+
+    /// Brings the disk online, and creates a partition table on it if it needs one. Returns the
+    /// provider's instance of the disk.
+    async fn initialize(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
+        set_state(run, disk, true).await?;
+        run.enter(PoolKind::Wmi).await;
+        match Self::initialize_once(run, disk).await {
+            Err(error) if msft_storage::may_be_stale(&error) => {
+                refresh_all(run)?;
+                Self::initialize_once(run, disk).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn initialize_once(run: Run<'_>, disk: &Disk) -> OperationResult<Instance> {
+        let instance = msft_storage::instance_of(run, disk)?;
+        if needs_table(run, disk).await? {
+            msft_storage::initialize(run, disk, &instance)?;
+        }
+        Ok(instance)
+    }
+
+    /// Brings the disk online, and creates the partition unless the disk has one. Stores what the
+    /// provider returned in `created`.
+    async fn add_partition(
         run: Run<'_>,
         disk: &Disk,
         known: Option<Instance>,
-    ) -> RunResult<Option<Returned>> {
+        created: &mut Option<Returned>,
+    ) -> OperationResult<()> {
+        set_state(run, disk, true).await?;
         let table_now = || {
             let reader = disk.reader(run.os())?;
             reader.update()?;
@@ -220,28 +261,31 @@ impl PartitionDisk {
         // Another program, which our lock does not exclude, may have partitioned the disk.
         let table = table_now()?;
         if table.is_partitioned() {
-            return Ok(None);
+            return Ok(());
         }
         refuse_mbr(&table)?;
-        let returned = msft_storage::create_partition(run, disk, known)?;
-        let created = run
-            .windows()
-            .poll(run.timeouts().arrival, || -> OperationResult<_> {
-                Ok(table_now()?.is_partitioned().then_some(()))
-            })?;
-        Ok(created.map(|()| Some(returned)).ok_or_else(|| {
-            OperationError::precondition(
-                "Windows reported success, but no partition was found on the disk",
-            )
-        })?)
+        *created = Some(msft_storage::create_partition(run, disk, known).await?);
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        while !table_now()?.is_partitioned() {
+            if !pauses.again().await {
+                return failed_precondition(
+                    "Windows reported success, but no partition was found on the disk",
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Brings the volumes of a disk that has just been partitioned online, as the Go program does,
     /// whether Windows has done that already or not.
-    fn bring_new_volumes_online(run: Run<'_>, disk: &Disk, created: &Returned) -> RunResult<()> {
-        let table = readings::disk::partition_table(run, &disk.reader(run.os())?)?;
+    async fn bring_new_volumes_online(
+        run: Run<'_>,
+        disk: &Disk,
+        created: &Returned,
+    ) -> OperationResult<()> {
+        let table = readings::disk::partition_table(run, &disk.reader(run.os())?).await?;
         for partition in table.data() {
-            msft_storage::bring_new_volume_online(run, disk, partition, created)?;
+            msft_storage::bring_new_volume_online(run, disk, partition, created).await?;
         }
         Ok(())
     }

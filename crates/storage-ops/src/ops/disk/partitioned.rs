@@ -14,7 +14,6 @@ use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{RunResult, caught};
 use crate::types::{DiskIds, DiskNumber};
 
 /// Why Windows keeps a disk offline: `MSFT_Disk.OfflineReason` (WMI-DISK-12).
@@ -49,15 +48,19 @@ pub(crate) enum Outcome {
 
 /// Brings a partitioned disk that has `attributes` online and makes it writable, if that endangers
 /// no data. The disk is locked.
-pub(super) fn make_usable(run: Run<'_>, disk: &Disk, attributes: u64) -> RunResult<Outcome> {
-    let reason = match permission(run, disk, attributes)? {
+pub(super) async fn make_usable(
+    run: Run<'_>,
+    disk: &Disk,
+    attributes: u64,
+) -> OperationResult<Outcome> {
+    let reason = match permission(run, disk, attributes).await? {
         Ok(reason) => reason,
         Err(why) => return Ok(Outcome::Left(why)),
     };
     run.begin_mutation()?;
     let changed = online::make_online(run, disk, attributes);
     // The driver may have made the change in spite of an error.
-    let now = readings::disk::attributes(run, disk)?;
+    let now = readings::disk::attributes(run, disk).await?;
     if now & (Bits::OFFLINE | Bits::READ_ONLY) == 0 {
         if reason == Some(OfflineReason::COLLISION) {
             tracing::warn!(
@@ -96,17 +99,17 @@ pub(super) fn make_usable(run: Run<'_>, disk: &Disk, attributes: u64) -> RunResu
 
 /// Returns Windows' reason for keeping the disk offline, if it may be brought online, and
 /// otherwise why it must keep its state.
-fn permission(
+async fn permission(
     run: Run<'_>,
     disk: &Disk,
     attributes: u64,
-) -> RunResult<OperationResult<Option<OfflineReason>>> {
+) -> OperationResult<OperationResult<Option<OfflineReason>>> {
     if let Err(error) = node_volumes::refuse_disk(run.node(), disk.number) {
         return Ok(Err(error));
     }
     // An error of the other disk, which may be transient, can make its identifier look absent.
-    let looked = match with_same_identifier(run, disk.number)? {
-        Ok(None) => with_same_identifier(run, disk.number)?,
+    let looked = match with_same_identifier(run, disk.number).await? {
+        Ok(None) => with_same_identifier(run, disk.number).await?,
         found => found,
     };
     match looked {
@@ -121,7 +124,7 @@ fn permission(
     if attributes & Bits::OFFLINE == 0 {
         return Ok(Ok(None));
     }
-    let reason = caught(msft_storage::offline_reason(run, disk))?;
+    let reason = msft_storage::offline_reason(run, disk).await;
     Ok(match reason.map(|reason| reason.map(OfflineReason)) {
         Ok(Some(reason @ (OfflineReason::POLICY | OfflineReason::COLLISION))) => Ok(Some(reason)),
         Ok(Some(reason)) => Err(OperationError::precondition(format!(
@@ -140,18 +143,18 @@ fn permission(
 }
 
 /// Returns the error of ListVolumesOnDisk for a partitioned disk that is offline.
-pub(crate) fn offline_error(
+pub(crate) async fn offline_error(
     run: Run<'_>,
     disk: &Disk,
     attributes: u64,
-) -> RunResult<OperationError> {
+) -> OperationResult<OperationError> {
     if run.node().config().leave_partitioned_disks {
         return Ok(OperationError::precondition(
             "the disk is offline, and csi-proxy's flag -leave-partitioned-disks is set; bring the \
              disk online with SetDiskState first",
         ));
     }
-    Ok(match permission(run, disk, attributes)? {
+    Ok(match permission(run, disk, attributes).await? {
         Ok(reason) => OperationError::precondition(format!(
             "the disk is offline because of {}; bring it online with PartitionDisk or \
              SetDiskState. If PartitionDisk has left it offline, the log has the reason",
@@ -171,11 +174,11 @@ pub(crate) fn offline_error(
 
 /// Finds another disk with the page 83 identifier of a disk or, if that has none, with its serial
 /// number. The inner error says why that cannot be determined.
-pub(super) fn with_same_identifier(
+pub(super) async fn with_same_identifier(
     run: Run<'_>,
     number: DiskNumber,
-) -> RunResult<OperationResult<Option<DiskNumber>>> {
-    let found = match caught(read_ids(run))? {
+) -> OperationResult<OperationResult<Option<DiskNumber>>> {
+    let found = match read_ids(run).await {
         Ok(found) => found,
         Err(error) => {
             return Ok(Err(

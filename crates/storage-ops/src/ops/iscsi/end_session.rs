@@ -13,18 +13,23 @@ use crate::provider::msft_iscsi::{
 use crate::provider::report;
 use crate::readings::iscsi_session::{Session, identifier, sessions};
 use crate::readings::node_volumes::{self, MountedAt};
-use crate::scheduling::{LockKey, RunResult, failed};
+use crate::scheduling::LockKey;
 use crate::types::{DiskNumber, Iqn};
 use crate::windows::{Device, Fallback};
 
 /// Ends a session, unless a volume on one of its disks is mounted at such a path.
-pub(super) fn end(run: Run<'_>, iqn: &Iqn, session: &Session, refused: MountedAt) -> RunResult<()> {
+pub(super) fn end(
+    run: Run<'_>,
+    iqn: &Iqn,
+    session: &Session,
+    refused: MountedAt,
+) -> OperationResult<()> {
     let disks = Disks::of(run, session)?;
     // No volume may be mounted between the check and the logout.
     let keys = disks.numbers.iter().copied().map(LockKey::Disk).collect();
     let Some(_locked) = run.try_lock(keys) else {
         let reason = "another request changes a disk of the target";
-        return failed(OperationError::new(ErrorKind::Busy, reason));
+        return Err(OperationError::new(ErrorKind::Busy, reason));
     };
     refuse_mounted(run, &disks, refused)?;
     // A session that connects again gets its disks again, and Windows mounts their volumes at their

@@ -1,23 +1,19 @@
 //! Formatting a volume.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use os::abi::{AccessEntry, EntryKind};
 use os::{Access, Open, Options, OsError};
 
 use crate::devices::{FileSystem, volume};
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::format_again::{self, Place};
 use crate::provider::msft_storage::{self, Formatting};
 use crate::readings::{self, node_volumes, root_directory};
-use crate::scheduling::{
-    LockKey, PoolKind, Resource, RunResult, caught, failed, failed_precondition,
-};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::VolumeId;
 
 /// The rights to read, create, change and delete ("modify").
@@ -59,7 +55,7 @@ impl Operation for FormatVolume {
     const NAME: &'static str = "FormatVolume";
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
         Some(Resource::Volume(self.volume))
@@ -69,17 +65,14 @@ impl Operation for FormatVolume {
         format!("format volume {}", self.volume)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
         // Only devices decide what is formatted.
-        Ok(vec![LockKey::Disk(volume::disk_of(
-            node.windows.os(),
-            self.volume,
-        )?)])
+        Ok(vec![LockKey::Disk(volume::disk_of(run.os(), self.volume)?)])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
-        if self.needed_format(run)?.is_some() {
-            self.format(run)?;
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
+        if self.needed_format(run).await?.is_some() {
+            self.format(run).await?;
         }
         grant_access(run, self.volume)
     }
@@ -91,41 +84,32 @@ impl FormatVolume {
         Self { volume }
     }
 
-    fn format(&self, run: Run<'_>) -> RunResult<()> {
+    async fn format(&self, run: Run<'_>) -> OperationResult<()> {
         // What the provider was asked for, if it was asked.
-        let begun = Cell::new(None);
-        match caught(msft_storage::format(run, self.volume, || {
-            let needed = self.needed_format(run)?;
-            if let Some(Needed::Again { .. }) = needed {
-                self.refuse_open_files(run)?;
-            }
-            begun.set(needed);
-            Ok(needed.map(|needed| match needed {
-                Needed::First => Formatting::First,
-                Needed::Again { .. } => Formatting::Again,
-            }))
-        }))? {
+        let mut begun = None;
+        match self.ask_provider(run, &mut begun).await {
             // Formatting may still be running, so the disk stays locked for as long as formatting
             // may take.
-            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) && begun.get().is_some() => self
-                .wait_until_formatted(run, run.timeouts().format, begun.get())?
-                .ok_or(error.into()),
+            Err(error) if error.is_of(ErrorClass::OutcomeUnknown) && begun.is_some() => self
+                .wait_until_formatted(run, run.timeouts().format, begun)
+                .await?
+                .ok_or(error),
             Err(error) => {
                 let may_be_recorded = !run.node().config().format_writers.is_empty();
                 // An administrator may format the volume later, with another access list.
                 if may_be_recorded
                     && error.kind != ErrorKind::StillRunning
-                    && self.is_as_before(run, begun.get())
+                    && self.is_as_before(run, begun).await
                 {
                     run.begin_mutation()?;
                     let (key, name) = msft_storage::record_of(self.volume);
                     let _ = run.os().delete_registry_value(&key, &name);
                 }
-                Err(error.into())
+                Err(error)
             }
             Ok(()) => {
                 let arrival = run.timeouts().arrival;
-                let formatted = self.wait_until_formatted(run, arrival, begun.get())?;
+                let formatted = self.wait_until_formatted(run, arrival, begun).await?;
                 Ok(formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
                     let reason = format!(
@@ -137,27 +121,64 @@ impl FormatVolume {
         }
     }
 
-    /// Returns how the volume is to be formatted, determined under the lock of its disk; `None` if
-    /// it is as if it had just been formatted. Called again right before formatting, because
-    /// another program may have changed the volume, and because a single error can make a link or an
-    /// entry look absent: two looks must agree before content is lost.
-    fn needed_format(&self, run: Run<'_>) -> RunResult<Option<Needed>> {
+    /// Makes the provider format the volume, unless the volume turns out not to need that. Stores in
+    /// `begun` what the provider is asked for.
+    async fn ask_provider(&self, run: Run<'_>, begun: &mut Option<Needed>) -> OperationResult<()> {
+        let mut format = msft_storage::Format::prepare(run, self.volume).await;
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        loop {
+            run.enter(PoolKind::Wmi).await;
+            let instance = format.instance()?;
+            // Another program may have changed the volume, and a single error can make a link or an
+            // entry look absent: two looks must agree before content is lost.
+            let disk = volume::disk_of(run.os(), self.volume)?;
+            run.ensure_locked(&LockKey::Disk(disk))?;
+            match self.needed_format(run).await {
+                Ok(needed) => {
+                    if let Some(Needed::Again { .. }) = needed {
+                        self.refuse_open_files(run)?;
+                    }
+                    *begun = needed;
+                    let formatting = match needed {
+                        None => return Ok(()),
+                        Some(Needed::First) => Formatting::First,
+                        Some(Needed::Again { .. }) => Formatting::Again,
+                    };
+                    if format.attempt(&instance, formatting)? {
+                        return Ok(());
+                    }
+                }
+                // Another program has just locked the volume, which was readable before.
+                Err(error)
+                    if format.refused().is_some() && error.is_of(ErrorClass::VolumeChanging) => {}
+                Err(error) => return Err(error),
+            }
+            if !pauses.again().await {
+                return match format.refused() {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(()),
+                };
+            }
+        }
+    }
+
+    /// Returns how the volume is to be formatted; `None` if it is as if it had just been formatted.
+    async fn needed_format(&self, run: Run<'_>) -> OperationResult<Option<Needed>> {
         // Only devices decide what is formatted. The provider may add that the volume has a file
         // system.
-        let disk = volume::disk_of(run.os(), self.volume)?;
-        run.ensure_locked(&LockKey::Disk(disk))?;
         let detected = readings::file_system::detect(run.windows(), self.volume);
         let unread = detected.as_ref().err().cloned();
-        match readings::file_system::or_reported(run, self.volume, detected)? {
+        match readings::file_system::or_reported(run, self.volume, detected).await? {
             FileSystem::Raw => node_volumes::refuse_volume(run.without_provider(), self.volume)
+                .await
                 .map(|()| Some(Needed::First)),
             FileSystem::Named(name)
                 if ["NTFS", run.node().config().new_file_system()].contains(&&*name) =>
             {
                 match format_again::place(run.node(), self.volume)? {
-                    Place::Below(_) if let Some(error) = unread => Err(error.into()),
+                    Place::Below(_) if let Some(error) = unread => Err(error),
                     Place::Below(directories) => {
-                        format_again::check(run, self.volume, &directories)?;
+                        format_again::check(run, self.volume, &directories).await?;
                         let serial = self.serial(run)?;
                         Ok(Some(Needed::Again { serial }))
                     }
@@ -172,11 +193,11 @@ impl FormatVolume {
 
     /// Refuses a volume whose root directory has content, or cannot be read. `why` states why the
     /// volume may not be formatted again.
-    fn refuse_content(&self, run: Run<'_>, why: &str) -> RunResult<()> {
+    fn refuse_content(&self, run: Run<'_>, why: &str) -> OperationResult<()> {
         let (found, code) = match root_directory::content(run.os(), self.volume) {
             Ok(None) => return Ok(()),
             Ok(Some(found)) => (found, None),
-            Err(error) if error.is_not_found() => return Err(error.into()),
+            Err(error) if error.is_not_found() => return Err(error),
             Err(error) => (
                 format!("its root directory cannot be read: {}", error.reason),
                 error.code,
@@ -191,7 +212,7 @@ impl FormatVolume {
             "{found}; csi-proxy formats a volume again only with its flag -format-again=DIR, and \
              only if each mount point of the volume is below DIR{why}"
         );
-        failed(OperationError {
+        Err(OperationError {
             code,
             ..OperationError::precondition(reason)
         })
@@ -199,7 +220,7 @@ impl FormatVolume {
 
     /// Refuses a volume with an open file. What a process writes is lost if Windows formats the
     /// volume under it.
-    fn refuse_open_files(&self, run: Run<'_>) -> RunResult<()> {
+    fn refuse_open_files(&self, run: Run<'_>) -> OperationResult<()> {
         run.begin_mutation()?;
         let unused = volume::ensure_unused(run.os(), self.volume);
         unused.map_err(|error| {
@@ -218,10 +239,10 @@ impl FormatVolume {
     }
 
     /// Returns whether the volume is known to be as before the format that was begun, if any.
-    fn is_as_before(&self, run: Run<'_>, begun: Option<Needed>) -> bool {
+    async fn is_as_before(&self, run: Run<'_>, begun: Option<Needed>) -> bool {
         match begun {
             Some(Needed::Again { serial }) => self.serial(run) == Ok(serial),
-            _ => matches!(self.needed_format(run), Ok(Some(Needed::First))),
+            _ => matches!(self.needed_format(run).await, Ok(Some(Needed::First))),
         }
     }
 
@@ -232,44 +253,34 @@ impl FormatVolume {
 
     /// Waits until the volume has the new file system, which is not the one before the format that
     /// was begun. Returns `None` if that takes too long.
-    fn wait_until_formatted(
+    async fn wait_until_formatted(
         &self,
         run: Run<'_>,
         timeout: Duration,
         begun: Option<Needed>,
-    ) -> RunResult<Option<()>> {
-        let mut unreadable = None;
+    ) -> OperationResult<Option<()>> {
         let new = FileSystem::Named(run.node().config().new_file_system().to_owned());
         let is_new = || match begun {
             Some(Needed::Again { serial }) => self.serial(run).map(|now| now != serial),
             _ => Ok(true),
         };
-        let formatted = run.windows().poll(timeout, || -> RunResult<_> {
+        let mut pauses = run.pauses(timeout);
+        loop {
             // While a volume is formatted it is locked and then dismounted.
             let found = match readings::file_system::detect(run.windows(), self.volume) {
                 Err(error) if error.is_of(ErrorClass::VolumeChanging) => Err(error),
-                detected => caught(readings::file_system::or_reported(
-                    run,
-                    self.volume,
-                    detected,
-                ))?,
+                detected => readings::file_system::or_reported(run, self.volume, detected).await,
             };
-            match found.and_then(|found| Ok(found == new && is_new()?)) {
-                Ok(is_formatted) => {
-                    unreadable = None;
-                    Ok(is_formatted.then_some(()))
-                }
+            let outcome = match found.and_then(|found| Ok(found == new && is_new()?)) {
+                Ok(true) => return Ok(Some(())),
+                Ok(false) => Ok(None),
                 // The new file system may be on the medium before it is mounted.
-                Err(error) if error.inconclusive().is_some() || error.code.is_none() => {
-                    unreadable = Some(error);
-                    Ok(None)
-                }
-                Err(error) => Err(error.into()),
+                Err(error) if error.inconclusive().is_some() || error.code.is_none() => Err(error),
+                Err(error) => return Err(error),
+            };
+            if !pauses.again().await {
+                return outcome;
             }
-        })?;
-        match (formatted, unreadable) {
-            (None, Some(error)) => Err(error.into()),
-            (formatted, _) => Ok(formatted),
         }
     }
 }
@@ -277,7 +288,7 @@ impl FormatVolume {
 /// Grants the accounts of the configuration the right to change everything on a volume whose
 /// formatting was recorded, and removes the record. Leaves every other volume as it is. The disk is
 /// locked.
-pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
+pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
     let (os, writers) = (run.os(), &run.node().config().format_writers);
     let (key, name) = msft_storage::record_of(volume);
     if writers.is_empty() {

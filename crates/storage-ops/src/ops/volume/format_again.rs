@@ -4,14 +4,13 @@
 use os::{Os, PathForm};
 
 use crate::devices::Link;
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::paths::on_node;
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::readings::{links_to_volume, node_volumes};
-use crate::scheduling::{RunResult, failed_precondition};
 use crate::types::{HostPath, VolumeId};
 
 /// Where a volume is mounted, compared with the directories of the configuration.
@@ -105,7 +104,11 @@ fn is_mount_point_of(os: &dyn Os, path: &HostPath, volume: VolumeId) -> Operatio
 
 /// Refuses a volume that may not be formatted with its content, although it is mounted below one of
 /// `directories`.
-pub(super) fn check(run: Run<'_>, volume: VolumeId, directories: &[HostPath]) -> RunResult<()> {
+pub(super) async fn check(
+    run: Run<'_>,
+    volume: VolumeId,
+    directories: &[HostPath],
+) -> OperationResult<()> {
     // Links may have changed since the start.
     for directory in directories {
         if let Some(other) = node_volumes::working_directory_around(run.node(), directory)? {
@@ -116,7 +119,7 @@ pub(super) fn check(run: Run<'_>, volume: VolumeId, directories: &[HostPath]) ->
             ));
         }
     }
-    node_volumes::refuse_volume(run.without_provider(), volume)?;
+    node_volumes::refuse_volume(run.without_provider(), volume).await?;
     if let Some(link) = links_to_volume::find(run.node(), volume)? {
         return failed_precondition(format!(
             "a pod may be using the volume: the link {link} leads to it"

@@ -4,7 +4,7 @@ use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16String};
 
 use crate::devices::{Link, buffer};
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
@@ -17,7 +17,7 @@ use crate::paths::remove_tree::names;
 use crate::paths::working_directories::EntryRef;
 use crate::provider::report;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, failed, failed_precondition};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{HostPath, VolumeId};
 use crate::windows::Fallback;
 
@@ -36,7 +36,7 @@ impl Operation for MountVolume {
     const NAME: &'static str = "MountVolume";
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
         Some(Resource::Volume(self.volume))
@@ -46,19 +46,19 @@ impl Operation for MountVolume {
         format!("mount volume {} at {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
-        Ok(vec![
-            LockKey::Path(self.target.entry_key()),
-            disk_lock_key(node, self.volume)?,
-        ])
+        Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
-        readings::volume::locked_disk_of(run, self.volume)?;
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+        Ok(vec![disk_lock_key(run, self.volume).await?])
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         // A container must not get access to a volume that the node itself uses, such as the system
         // volume.
-        node_volumes::refuse_volume(run, self.volume)?;
+        node_volumes::refuse_volume(run, self.volume).await?;
         grant_access(run, self.volume)?;
         let named = |error: OperationError| match error.code {
             Some(code) if ErrorClass::DirectoryMissing.contains(code) => OperationError {
@@ -87,7 +87,7 @@ impl Operation for MountVolume {
             None => {}
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
-                Some(mounted) if readings::volume::exists(run, mounted)? => {
+                Some(mounted) if readings::volume::exists(run, mounted).await? => {
                     return failed_precondition(format!(
                         "volume {mounted} is mounted at that path"
                     ));
@@ -95,12 +95,12 @@ impl Operation for MountVolume {
                 // The mount point is stale: its volume no longer exists.
                 Some(mounted) => {
                     run.begin_mutation()?;
-                    remove_mount_point(run, &entry, target, mounted)?;
+                    remove_mount_point(run, &entry, target, mounted).await?;
                     target = entry
                         .parent()
                         .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
                 }
-                None => return failed(refused_links::refusal_of(&link, entry.leaf().display())),
+                None => return Err(refused_links::refusal_of(&link, entry.leaf().display())),
             },
         }
         run.begin_mutation()?;
@@ -121,7 +121,10 @@ impl Operation for MountVolume {
                 is_mounted.and(Err(not_mounted()))?
             }
             Err(code) if is_refusal(code) => Err(code.into()),
-            Err(code) => self.mount_otherwise(run, &entry, target, &before, code),
+            Err(code) => {
+                self.mount_otherwise(run, &entry, target, &before, code)
+                    .await
+            }
         }
     }
 }
@@ -149,14 +152,14 @@ impl MountVolume {
     /// meanwhile.
     ///
     /// No document says how the mount manager opens the directory.
-    fn mount_otherwise(
+    async fn mount_otherwise(
         &self,
         run: Run<'_>,
         entry: &EntryRef,
         target: Box<dyn Handle>,
         before: &[U16String],
         code: OsError,
-    ) -> RunResult<()> {
+    ) -> OperationResult<()> {
         // The first attempt may have had an effect, in spite of its code.
         if self.is_mounted_at(&*target)? {
             return Ok(());
@@ -164,7 +167,7 @@ impl MountVolume {
         // Before the operation restarts on another thread: it then reads the list again, and a mount
         // that the first attempt has made elsewhere would count as an earlier one.
         self.undo_elsewhere(run.node(), before)?;
-        run.require_pool(PoolKind::Wmi)?;
+        run.enter(PoolKind::Wmi).await;
         run.windows().fallbacks.record(Fallback::Mount, code);
         let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
         let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
@@ -174,7 +177,7 @@ impl MountVolume {
         self.undo_elsewhere(run.node(), before)?;
         let failed = added.err().unwrap_or_else(not_mounted);
         if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
-            return Err(after(code, failed).into());
+            return Err(after(code, failed));
         }
         drop(target);
         let mounted = os.set_volume_mount_point(&path, &volume);
@@ -222,7 +225,7 @@ fn not_mounted() -> OperationError {
 
 /// Succeeds if a directory at which no volume is mounted is empty, as an earlier UnmountVolume whose
 /// answer was lost has left it. Drivers remove the directory with its contents next.
-fn not_mounted_at(directory: &dyn Handle) -> RunResult<()> {
+fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
     ensure_directory(directory)?;
     match names(directory, 1)?.names.first() {
         None => Ok(()),
@@ -237,12 +240,12 @@ fn not_mounted_at(directory: &dyn Handle) -> RunResult<()> {
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like
 /// [`MountVolume::mount_otherwise`]. While the directory is not held, a container can make its path
 /// lead to another mount point of the same name (docs/security.md).
-fn remove_mount_point(
+async fn remove_mount_point(
     run: Run<'_>,
     entry: &EntryRef,
     target: Box<dyn Handle>,
     volume: VolumeId,
-) -> RunResult<()> {
+) -> OperationResult<()> {
     let (os, path) = (run.os(), entry.win32_path()?);
     let Err(code) = os.delete_volume_mount_point(&path) else {
         return Ok(());
@@ -251,7 +254,7 @@ fn remove_mount_point(
     if is_removed(&*target)? {
         return Ok(());
     }
-    run.require_pool(PoolKind::Wmi)?;
+    run.enter(PoolKind::Wmi).await;
     run.windows().fallbacks.record(Fallback::Unmount, code);
     let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
     if is_removed(&*target)? {
@@ -261,7 +264,7 @@ fn remove_mount_point(
         .err()
         .unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
     if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
-        return Err(after(code, failed).into());
+        return Err(after(code, failed));
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
@@ -288,7 +291,7 @@ impl Operation for UnmountVolume {
     const NAME: &'static str = "UnmountVolume";
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
         Some(Resource::Volume(self.volume))
@@ -298,16 +301,17 @@ impl Operation for UnmountVolume {
         format!("unmount volume {} from {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
         node.directories.check_entry(&self.target, None)?;
-        let mut keys = vec![LockKey::Path(self.target.entry_key())];
-        // A mount point can be removed after its volume. If the volume exists after all, `run`
-        // requests a rerun, because the disk is not locked.
-        keys.extend(disk_lock_key(node, self.volume).ok());
-        Ok(keys)
+        Ok(vec![LockKey::Path(self.target.entry_key())])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+        // A mount point can be removed after its volume.
+        Ok(disk_lock_key(run, self.volume).await.into_iter().collect())
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let entry =
             run.node()
                 .directories
@@ -325,12 +329,15 @@ impl Operation for UnmountVolume {
             }
             None => return not_mounted_at(&*target),
         }
-        if readings::volume::exists(run, self.volume)? {
-            readings::volume::locked_disk_of(run, self.volume)?;
+        if readings::volume::exists(run, self.volume).await? {
+            // The look-up of the disk may have failed although the volume exists.
+            if run.locked_disk().is_none() {
+                readings::volume::locked_disk_of(run, self.volume).await?;
+            }
             run.begin_mutation()?;
-            readings::volume::flush(run, self.volume)?;
+            readings::volume::flush(run, self.volume).await?;
         }
         run.begin_mutation()?;
-        remove_mount_point(run, &entry, target, self.volume)
+        remove_mount_point(run, &entry, target, self.volume).await
     }
 }

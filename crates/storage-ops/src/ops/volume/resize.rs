@@ -12,14 +12,13 @@ use crate::devices::volume::OPEN_FOR_CHANGE;
 use crate::devices::{
     Disk, FileSystem, Partition, PartitionTable, TableStyle, buffer, file_system, volume,
 };
-use crate::error::OperationError;
+use crate::error::{OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::volume::{ListVolumesOnDisk, disk_lock_key};
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
-use crate::scheduling::{LockKey, PoolKind, Resource, RunResult, caught, failed_precondition};
+use crate::scheduling::{LockKey, PoolKind, Resource};
 use crate::types::{DiskNumber, VolumeId};
 
 /// The volume to resize.
@@ -48,7 +47,7 @@ impl Operation for ResizeVolume {
     const NAME: &'static str = "ResizeVolume";
     const POOL: PoolKind = PoolKind::Disks;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn resource(&self) -> Option<Resource> {
         Some(match self.target {
@@ -68,30 +67,30 @@ impl Operation for ResizeVolume {
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
         Ok(vec![match self.target {
-            ResizeTarget::Volume(volume) => disk_lock_key(node, volume)?,
+            ResizeTarget::Volume(volume) => disk_lock_key(run, volume).await?,
             ResizeTarget::FirstVolumeOfDisk(disk) => LockKey::Disk(disk),
         }])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let volume = match self.target {
             ResizeTarget::Volume(volume) => volume,
             ResizeTarget::FirstVolumeOfDisk(disk) => {
-                let volumes = ListVolumesOnDisk { disk, partition: 0 }.run(run)?;
+                let volumes = ListVolumesOnDisk { disk, partition: 0 }.run(run).await?;
                 let none = || OperationError::not_found(format!("no volume was found on {disk}"));
                 *volumes.first().ok_or_else(none)?
             }
         };
-        let number = readings::volume::locked_disk_of(run, volume)?;
+        let number = readings::volume::locked_disk_of(run, volume).await?;
         let disk = Disk::open_for_read(run.os(), number)?;
-        readings::disk::update(run, &disk)?;
-        let extent = readings::volume::extent(run, volume)?;
+        readings::disk::update(run, &disk).await?;
+        let extent = readings::volume::extent(run, volume).await?;
         if DiskNumber(extent.disk_number) != number {
             return failed_precondition(format!("the disk of the volume is no longer {number}"));
         }
-        let table = readings::disk::partition_table(run, &disk)?;
+        let table = readings::disk::partition_table(run, &disk).await?;
         let partition = table
             .partitions
             .iter()
@@ -99,13 +98,16 @@ impl Operation for ResizeVolume {
         let partition = *partition.ok_or_else(|| {
             OperationError::precondition("no partition begins where the volume begins")
         })?;
-        if let Some(size) = self.new_size(run, &disk, &table, &partition, volume)? {
-            run.require_pool(PoolKind::Wmi)?;
+        if let Some(size) = self
+            .new_size(run, &disk, &table, &partition, volume)
+            .await?
+        {
+            run.enter(PoolKind::Wmi).await;
             // To grow a volume cannot be undone.
-            node_volumes::refuse_volume(run, volume)?;
-            grow(run, &disk, &partition, volume, size)?;
+            node_volumes::refuse_volume(run, volume).await?;
+            grow(run, &disk, &partition, volume, size).await?;
         }
-        fill_partition(run, volume)
+        fill_partition(run, volume).await
     }
 }
 
@@ -121,14 +123,14 @@ impl ResizeVolume {
     /// The partition table decides. `GetSupportedSize` of the storage provider also determines the
     /// smallest size, for which it analyses the fragmentation of the volume; that may take longer
     /// than a driver waits.
-    fn new_size(
+    async fn new_size(
         &self,
         run: Run<'_>,
         disk: &Disk,
         table: &PartitionTable,
         partition: &Partition,
         volume: VolumeId,
-    ) -> RunResult<Option<u64>> {
+    ) -> OperationResult<Option<u64>> {
         if self.size != 0 && self.size < partition.length + MIB {
             return Ok(None);
         }
@@ -136,7 +138,7 @@ impl ResizeVolume {
             Some(end) => (end, Limit::NextPartition),
             // The last mebibyte has the backup partition table.
             None => (
-                readings::disk::size(run, disk)?.saturating_sub(MIB),
+                readings::disk::size(run, disk).await?.saturating_sub(MIB),
                 Limit::Disk,
             ),
         };
@@ -229,35 +231,38 @@ pub(crate) fn end_of_mbr(disk: &Disk) -> u64 {
 
 /// Grows the partition to `size` bytes, together with its file system. The storage provider may
 /// refuse it.
-fn grow(
+async fn grow(
     run: Run<'_>,
     disk: &Disk,
     partition: &Partition,
     volume: VolumeId,
     size: u64,
-) -> RunResult<()> {
-    msft_storage::resize(run, disk, partition, size)?;
-    readings::disk::update(run, disk)?;
-    let grown = run
-        .windows()
-        .poll(run.timeouts().arrival, || -> RunResult<_> {
-            let extent = readings::volume::extent(run, volume)?;
-            Ok((u64::try_from(extent.length).unwrap_or_default() > partition.length).then_some(()))
-        })?;
-    Ok(grown.ok_or_else(|| {
-        OperationError::precondition("Windows reported success, but the partition has not grown")
-    })?)
+) -> OperationResult<()> {
+    msft_storage::resize(run, disk, partition, size).await?;
+    readings::disk::update(run, disk).await?;
+    let mut pauses = run.pauses(run.timeouts().arrival);
+    loop {
+        let extent = readings::volume::extent(run, volume).await?;
+        if u64::try_from(extent.length).unwrap_or_default() > partition.length {
+            return Ok(());
+        }
+        if !pauses.again().await {
+            return failed_precondition(
+                "Windows reported success, but the partition has not grown",
+            );
+        }
+    }
 }
 
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in
 /// between.
-fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
-    let total = match caught(readings::volume::stats(run, volume))? {
+async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
+    let total = match readings::volume::stats(run, volume).await {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
-    let extent = readings::volume::extent(run, volume)?;
+    let extent = readings::volume::extent(run, volume).await?;
     let length = u64::try_from(extent.length).unwrap_or_default();
     let ntfs = FileSystem::Named("NTFS".to_owned());
     if length < total.saturating_add(MIB)
@@ -265,8 +270,8 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
     {
         return Ok(());
     }
-    readings::volume::locked_disk_of(run, volume)?;
-    node_volumes::refuse_volume(run, volume)?;
+    readings::volume::locked_disk_of(run, volume).await?;
+    node_volumes::refuse_volume(run, volume).await?;
     run.begin_mutation()?;
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
     let size = file_system::full_size(&*handle)?;
@@ -281,7 +286,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
         return Ok(());
     }
     let sectors = clusters * cluster;
-    Ok(buffer::send(
+    buffer::send(
         &*handle,
         ControlCode::FSCTL_EXTEND_VOLUME,
         sectors.as_bytes(),
@@ -291,7 +296,7 @@ fn fill_partition(run: Run<'_>, volume: VolumeId) -> RunResult<()> {
             code,
             "the partition has grown, but the file system could not be extended",
         )
-    })?)
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::node::run::Run;
 use crate::paths::opening::MAX_LINKS;
 use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::readings::links::{follow_to_end, open_itself};
-use crate::scheduling::{PoolKind, RunResult};
+use crate::scheduling::PoolKind;
 use crate::types::{HostPath, VolumeId};
 use crate::windows::Fallback;
 
@@ -34,26 +34,26 @@ impl Operation for GetVolumeIdFromTargetPath {
         format!("find the volume mounted at {}", self.target)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<VolumeId> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<VolumeId> {
         let not_mounted = |why: &str| {
             OperationError::not_found(format!(
                 "the mount point cannot be found {NOT_MOUNTED} ({why})"
             ))
         };
         let path = self.target.to_nt();
-        let found = match open_itself(run, &self.target)? {
+        let found = match open_itself(run, &self.target).await? {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted("there is no file or directory at the path").into());
+                return Err(not_mounted("there is no file or directory at the path"));
             }
             outcome => outcome?,
         };
         let link = match Link::of(&*found)? {
             None | Some(Link::Other) => {
-                return Err(not_mounted("the path is not a mount point").into());
+                return Err(not_mounted("the path is not a mount point"));
             }
             Some(link) => link,
         };
-        follow_to_end(run, &link)?;
+        follow_to_end(run, &link).await?;
         let target = match run.os().open(
             &path,
             &Open {
@@ -62,18 +62,18 @@ impl Operation for GetVolumeIdFromTargetPath {
             },
         ) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(
-                    not_mounted("the mount point is stale: its volume no longer exists").into(),
-                );
+                return Err(not_mounted(
+                    "the mount point is stale: its volume no longer exists",
+                ));
             }
             Err(code) if ErrorClass::TargetInvalid.contains(code) => {
-                return Err(not_mounted("the target of the link is not a valid path").into());
+                return Err(not_mounted("the target of the link is not a valid path"));
             }
             // A volume without a file system is mounted, but has no root directory to open.
             Err(OsError::UNRECOGNIZED_VOLUME) => {
-                return Ok(link
+                return link
                     .volume()
-                    .ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME))?);
+                    .ok_or_else(|| OperationError::from(OsError::UNRECOGNIZED_VOLUME));
             }
             outcome => outcome?,
         };
@@ -82,12 +82,13 @@ impl Operation for GetVolumeIdFromTargetPath {
             .map_err(OperationError::from)
             .and_then(|path| volume_under(&path));
         let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
-        let (volume, is_root) =
-            run.with_queries_only()
-                .or_fallback(Fallback::TargetVolume, first, second)?;
+        let (volume, is_root) = run
+            .with_queries_only()
+            .or_fallback(Fallback::TargetVolume, first, second)
+            .await?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(run.node(), &self.target.parent())? == volume {
-            return Err(not_mounted("the path is a link to an ordinary directory").into());
+            return Err(not_mounted("the path is a link to an ordinary directory"));
         }
         Ok(volume)
     }
@@ -109,13 +110,13 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
         format!("find the volume that {} is on", self.target)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<VolumeId> {
-        if let Ok(found) = open_itself(run, &self.target)?
+    async fn run(&self, run: Run<'_>) -> OperationResult<VolumeId> {
+        if let Ok(found) = open_itself(run, &self.target).await?
             && let Some(link) = Link::of(&*found)?
         {
-            follow_to_end(run, &link)?;
+            follow_to_end(run, &link).await?;
         }
-        Ok(closest(run.node(), &self.target)?)
+        closest(run.node(), &self.target)
     }
 }
 
