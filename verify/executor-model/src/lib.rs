@@ -17,7 +17,6 @@ mod types;
 #[path = "../../../crates/storage-ops/src"]
 #[expect(
     dead_code,
-    unused_imports,
     reason = "storage-ops uses all of its sources, the scenarios a part of them"
 )]
 mod sources {

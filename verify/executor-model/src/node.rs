@@ -20,6 +20,28 @@ pub(crate) struct Node {
     /// schedule.
     objects: Mutex<BTreeMap<u32, Object>>,
     executor: OnceLock<Weak<Executor>>,
+    pub(crate) gate: Gate,
+}
+
+/// Lets nobody pass until it is open.
+#[derive(Default)]
+pub(crate) struct Gate {
+    is_open: shuttle::sync::Mutex<bool>,
+    opened: shuttle::sync::Condvar,
+}
+
+impl Gate {
+    pub(crate) fn pass(&self) {
+        let mut is_open = self.is_open.lock().unwrap();
+        while !*is_open {
+            is_open = self.opened.wait(is_open).unwrap();
+        }
+    }
+
+    pub(crate) fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,6 +138,8 @@ impl RefusedLinks {
 
 /// One run of an operation.
 pub(crate) mod run {
+    use std::ops::Deref;
+
     use crate::node::Node;
     use crate::scheduling::context::OperationContext;
 
@@ -125,9 +149,21 @@ pub(crate) mod run {
         pub(crate) context: &'a OperationContext,
     }
 
+    impl Deref for Run<'_> {
+        type Target = OperationContext;
+
+        fn deref(&self) -> &OperationContext {
+            self.context
+        }
+    }
+
     impl<'a> Run<'a> {
         pub(crate) fn new(node: &'a Node, context: &'a OperationContext) -> Self {
             Self { node, context }
+        }
+
+        pub(crate) fn with_queries_only(self) -> Self {
+            self
         }
     }
 }

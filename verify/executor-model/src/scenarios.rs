@@ -6,15 +6,16 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
+use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::{future, thread};
 
+use crate::error::OperationResult;
 use crate::executor::Executor;
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::Node;
 use crate::node::run::Run;
 use crate::scheduling::locks::{LockKey, Locks};
 use crate::scheduling::pool_kind::PoolKind;
-use crate::scheduling::stop::RunResult;
 use crate::sync::lock;
 use crate::types::DiskNumber;
 
@@ -38,11 +39,11 @@ impl Operation for Set {
         format!("change object {}", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(DiskNumber(self.object))])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         if run.node.exists(self.object) == self.exists {
             return Ok(());
         }
@@ -72,7 +73,7 @@ impl Operation for Count {
         format!("count the changes of object {}", self.object)
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<u64> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<u64> {
         let changes = run.node.changes(self.object);
         thread::yield_now();
         Ok(changes)
@@ -83,6 +84,9 @@ impl Operation for Count {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ThroughTwoPools {
     object: u32,
+    pools: [PoolKind; 2],
+    /// Whether Windows answers in the second pool only when the gate of the node is open.
+    hangs: bool,
 }
 
 impl Operation for ThroughTwoPools {
@@ -95,15 +99,17 @@ impl Operation for ThroughTwoPools {
         format!("change object {} in two steps", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> RunResult<Vec<LockKey>> {
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
         Ok(vec![LockKey::Disk(DiskNumber(self.object))])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
-        if let Err(rerun) = run.context.require_pool(PoolKind::Wmi) {
-            run.context.begin_mutation()?;
-            run.node.begin_change(self.object);
-            return Err(rerun);
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
+        run.context.enter(self.pools[0]).await;
+        run.context.begin_mutation()?;
+        run.node.begin_change(self.object);
+        run.context.enter(self.pools[1]).await;
+        if self.hangs {
+            run.node.gate.pass();
         }
         thread::yield_now();
         run.node.end_change(self.object, true);
@@ -111,7 +117,32 @@ impl Operation for ThroughTwoPools {
     }
 }
 
-/// Changes the disk that a volume is on: disk 2 once object 100 exists, and disk 1 until then.
+/// Returns whether an object exists, on a thread of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Exists<const IS_FILE: bool> {
+    object: u32,
+}
+
+impl<const IS_FILE: bool> Operation for Exists<IS_FILE> {
+    type Output = bool;
+    const NAME: &'static str = "Exists";
+    const POOL: PoolKind = if IS_FILE {
+        PoolKind::Files
+    } else {
+        PoolKind::Disks
+    };
+
+    fn describe(&self) -> String {
+        format!("check whether object {} exists", self.object)
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
+        thread::yield_now();
+        Ok(run.node.exists(self.object))
+    }
+}
+
+/// Changes the disk that a volume is on: disk 2 once [`Move`] has moved it, and disk 1 until then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OnVolume {
     caller: u32,
@@ -119,7 +150,7 @@ struct OnVolume {
 
 impl OnVolume {
     fn disk(node: &Node) -> u32 {
-        if node.exists(100) { 2 } else { 1 }
+        if node.exists(MOVED) { 2 } else { 1 }
     }
 }
 
@@ -128,22 +159,24 @@ impl Operation for OnVolume {
     const NAME: &'static str = "OnVolume";
     const POOL: PoolKind = PoolKind::System;
     const COALESCE: Coalesce = Coalesce::InFlight;
-    const RESOLVES_LOCKS: bool = true;
+    const LOOKS_UP_LOCKS: bool = true;
 
     fn describe(&self) -> String {
         "change the disk of the volume".into()
     }
 
-    fn lock_keys(&self, node: &Node) -> RunResult<Vec<LockKey>> {
-        let disk = Self::disk(node);
+    async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
+        let disk = Self::disk(run.node);
         thread::yield_now();
         Ok(vec![LockKey::Disk(DiskNumber(disk))])
     }
 
-    fn run(&self, run: Run<'_>) -> RunResult<()> {
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
         let disk = Self::disk(run.node);
-        run.context
-            .ensure_locked(&LockKey::Disk(DiskNumber(disk)))?;
+        assert!(
+            run.context.locked_disk() == Some(DiskNumber(disk)),
+            "the volume is on disk {disk}, and another disk is locked"
+        );
         run.context.begin_mutation()?;
         run.node.begin_change(disk);
         thread::yield_now();
@@ -151,6 +184,36 @@ impl Operation for OnVolume {
         Ok(())
     }
 }
+
+/// Moves the volume to disk 2.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Move;
+
+impl Operation for Move {
+    type Output = ();
+    const NAME: &'static str = "Move";
+    const POOL: PoolKind = PoolKind::Wmi;
+    const COALESCE: Coalesce = Coalesce::InFlight;
+
+    fn describe(&self) -> String {
+        "move the volume".into()
+    }
+
+    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        Ok([1, 2].map(|disk| LockKey::Disk(DiskNumber(disk))).into())
+    }
+
+    async fn run(&self, run: Run<'_>) -> OperationResult<()> {
+        run.context.begin_mutation()?;
+        run.node.begin_change(MOVED);
+        thread::yield_now();
+        run.node.end_change(MOVED, true);
+        Ok(())
+    }
+}
+
+/// The object that exists if the volume is on disk 2.
+const MOVED: u32 = 100;
 
 fn executor() -> Arc<Executor> {
     let executor = Arc::new(Executor::new(Arc::new(Node::default())));
@@ -299,16 +362,60 @@ pub fn results_of_queued_jobs() {
     future::block_on(settle(&executor, vec![counter, changer]));
 }
 
-/// More callers than the second pool has threads, in the middle of their changes.
+/// More callers than any pool has threads, in the middle of their changes, go from one pool to
+/// another: half of them in one direction, and half in the other. The scheduler chooses the pools.
 pub fn two_pools() {
     let executor = executor();
-    let callers = [1, 2, 3, 4].map(|object| {
-        let executor = Arc::clone(&executor);
-        future::spawn(async move {
-            assert!(call(&executor, ThroughTwoPools { object }, PATIENT).await);
+    let choose = || PoolKind::ALL[thread_rng().gen_range(0..PoolKind::COUNT)];
+    let (one, other) = (choose(), choose());
+    let callers: Vec<_> = (1..=6)
+        .map(|object| {
+            let executor = Arc::clone(&executor);
+            let pools = if object % 2 == 0 {
+                [one, other]
+            } else {
+                [other, one]
+            };
+            let operation = ThroughTwoPools {
+                object,
+                pools,
+                hangs: false,
+            };
+            future::spawn(async move {
+                assert!(call(&executor, operation, PATIENT).await);
+            })
         })
+        .collect();
+    future::block_on(settle(&executor, callers));
+}
+
+/// WMI does not answer in the middle of more changes than its pool has threads. A file and another
+/// disk are queried meanwhile.
+pub fn hung_wmi() {
+    let executor = executor();
+    let callers: Vec<_> = (1..=3)
+        .map(|object| {
+            let executor = Arc::clone(&executor);
+            let operation = ThroughTwoPools {
+                object,
+                pools: [PoolKind::Disks, PoolKind::Wmi],
+                hangs: true,
+            };
+            future::spawn(async move {
+                assert!(call(&executor, operation, PATIENT).await);
+            })
+        })
+        .collect();
+    let other = Arc::clone(&executor);
+    let reader = future::spawn(async move {
+        assert!(call(&other, Exists::<true> { object: 9 }, PATIENT).await);
+        assert!(call(&other, Exists::<false> { object: 9 }, PATIENT).await);
+        other.node().gate.open();
     });
-    future::block_on(settle(&executor, callers.into()));
+    future::block_on(settle(
+        &executor,
+        callers.into_iter().chain([reader]).collect(),
+    ));
 }
 
 /// Two callers change the disk of a volume, which a third caller moves to another disk.
@@ -324,15 +431,7 @@ pub fn moving_volume() {
         .into();
     let mover = Arc::clone(&executor);
     callers.push(future::spawn(async move {
-        call(
-            &mover,
-            Set {
-                object: 100,
-                exists: true,
-            },
-            PATIENT,
-        )
-        .await;
+        call(&mover, Move, PATIENT).await;
     }));
     future::block_on(settle(&executor, callers));
     assert_eq!(

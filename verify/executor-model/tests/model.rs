@@ -40,8 +40,13 @@ fn a_shared_result_is_not_older_than_its_request_where_the_operation_demands_it(
 }
 
 #[test]
-fn a_change_goes_to_another_pool_with_its_locks() {
+fn changes_go_from_any_pool_to_any_other_with_their_locks_and_never_wait_for_each_other() {
     explore(scenarios::two_pools);
+}
+
+#[test]
+fn wmi_that_does_not_answer_delays_no_file_and_no_other_disk() {
+    explore(scenarios::hung_wmi);
 }
 
 #[test]
