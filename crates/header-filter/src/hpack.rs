@@ -8,6 +8,7 @@
 //! Fields that the server does not read are left out, which saves h2 the work to decode them.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use crate::frames::{MAX_BLOCK, MAX_KEPT};
 use crate::{ProtocolError, huffman};
@@ -41,10 +42,12 @@ const AUTHORITY: usize = 1;
 const CONTENT_TYPE: usize = 31;
 const USER_AGENT: usize = 58;
 
-/// A name: an index of the static table, or a text of this length.
+/// The name of a field, without its text.
 #[derive(Clone, Copy, Debug)]
 struct Name {
+    /// Its index in the static table, or 0.
     index: usize,
+    /// Its length, which counts for the size of an entry even if the entry does not keep its text.
     length: usize,
     /// Whether the server reads fields with this name. Of `content-type`, the server reads only a
     /// value that it refuses.
@@ -57,24 +60,20 @@ struct Name {
 pub(crate) struct Table {
     /// Newest first.
     entries: VecDeque<Entry>,
-    /// The names that are not in the static table, and the values, of the entries that the server
-    /// may get. Oldest first.
-    text: Vec<u8>,
-    /// How many octets of texts have been removed from the beginning of `text`.
-    removed: usize,
+    /// The sum of the sizes of the entries.
     size: usize,
     limit: usize,
-    /// The name and the value of the field that is being decoded; kept for its allocation.
+    /// The buffer for the text of the field that is being decoded; kept for its allocation.
     field: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Entry {
     name: Name,
+    /// The text of the field; empty if the server does not read the field.
+    text: Box<[u8]>,
+    /// The size as the client counts it.
     size: usize,
-    /// Where its text begins and ends, counted from the first octet that was ever added to `text`.
-    begin: usize,
-    end: usize,
 }
 
 const TOO_LARGE: ProtocolError = ProtocolError("a header block is larger than 32 KiB");
@@ -83,8 +82,6 @@ impl Table {
     pub(crate) fn new() -> Self {
         Self {
             entries: VecDeque::new(),
-            text: Vec::new(),
-            removed: 0,
             size: 0,
             limit: MAX_TABLE,
             field: Vec::new(),
@@ -98,6 +95,7 @@ impl Table {
         block: &[u8],
         rewritten: &mut Vec<u8>,
     ) -> Result<(), ProtocolError> {
+        let mut field = mem::take(&mut self.field);
         let mut cursor = Cursor { rest: block };
         let mut may_resize = true;
         while let Some(&first) = cursor.rest.first() {
@@ -113,57 +111,57 @@ impl Table {
             may_resize = false;
             if first & INDEXED.0 != 0 {
                 match self.get(cursor.integer(INDEXED.1)?)? {
-                    (name, Some(entry)) => name.write(self.text_of(entry), rewritten),
+                    (name, Some(text)) => name.write(text, rewritten),
                     (name, None) if name.is_read => write_integer(name.index, INDEXED, rewritten),
                     _ => {}
                 }
             } else {
                 let is_added = first & ADDED.0 != 0;
                 let index = cursor.integer(if is_added { ADDED.1 } else { NOT_ADDED.1 })?;
-                let name = self.read_literal(index, &mut cursor)?;
-                name.write(&self.field, rewritten);
+                let name = self.read_literal(index, &mut cursor, &mut field)?;
+                name.write(&field, rewritten);
                 if is_added {
-                    self.add(name);
+                    self.add(name, &field);
                 }
             }
             if rewritten.len() > MAX_REWRITTEN {
                 return Err(TOO_LARGE);
             }
         }
-        self.field.clear();
-        self.field.shrink_to(MAX_KEPT);
+        field.clear();
+        field.shrink_to(MAX_KEPT);
+        self.field = field;
         Ok(())
     }
 
-    /// Reads a literal into `field`, and returns its name.
+    /// Reads the text of a literal into `field`, and returns its name.
     fn read_literal(
-        &mut self,
+        &self,
         index: usize,
         cursor: &mut Cursor<'_>,
+        field: &mut Vec<u8>,
     ) -> Result<Name, ProtocolError> {
-        self.field.clear();
+        field.clear();
         let mut name = if index == 0 {
-            cursor.text(&mut self.field)?;
-            Name::of(&self.field)?
+            cursor.text(field)?;
+            let name = Name::of(field)?;
+            field.truncate(name.length_in_text());
+            name
         } else {
-            let (name, entry) = self.get(index)?;
-            if let Some(Entry { begin, .. }) = entry {
-                let begin = begin - self.removed;
-                self.field
-                    .extend_from_slice(&self.text[begin..begin + name.text_length()]);
-            }
+            let (name, text) = self.get(index)?;
+            field.extend_from_slice(&text.unwrap_or_default()[..name.length_in_text()]);
             name
         };
-        self.field.truncate(name.text_length());
-        cursor.text(&mut self.field)?;
+        cursor.text(field)?;
         if name.index == CONTENT_TYPE {
-            name.is_read = !self.field.starts_with(b"application/grpc");
+            name.is_read = !field.starts_with(b"application/grpc");
         }
         Ok(name)
     }
 
-    /// Returns the name with this index, and the entry unless it is in the static table.
-    fn get(&self, index: usize) -> Result<(Name, Option<Entry>), ProtocolError> {
+    /// Returns the name with this index, and the text of the field unless the index is in the static
+    /// table.
+    fn get(&self, index: usize) -> Result<(Name, Option<&[u8]>), ProtocolError> {
         let Some(position) = index.checked_sub(1) else {
             return Err(ProtocolError("a header field has index 0"));
         };
@@ -182,11 +180,7 @@ impl Table {
         let entry = entry.ok_or(ProtocolError(
             "a header field has an index beyond the table",
         ))?;
-        Ok((entry.name, Some(*entry)))
-    }
-
-    fn text_of(&self, entry: Entry) -> &[u8] {
-        &self.text[entry.begin - self.removed..entry.end - self.removed]
+        Ok((entry.name, Some(&entry.text)))
     }
 
     fn resize(&mut self, limit: usize) -> Result<(), ProtocolError> {
@@ -200,29 +194,20 @@ impl Table {
         Ok(())
     }
 
-    /// Adds `field` with this name. A field larger than the table empties the table and is not
-    /// added.
-    fn add(&mut self, name: Name) {
-        let size = name.length + self.field.len() - name.text_length() + ENTRY_OVERHEAD;
+    /// Adds the field of this name with the text `field`. A field larger than the table empties the
+    /// table and is not added.
+    fn add(&mut self, name: Name, field: &[u8]) {
+        let size = name.length + field.len() - name.length_in_text() + ENTRY_OVERHEAD;
         self.evict(self.limit.saturating_sub(size));
         if size > self.limit {
             return;
         }
-        let added = self.removed + self.text.len();
-        let oldest = self.entries.back().map_or(added, |entry| entry.begin);
-        if (oldest - self.removed) * 2 > self.text.len() {
-            self.text.drain(..oldest - self.removed);
-            self.removed = oldest;
-        }
-        if name.is_read {
-            self.text.extend_from_slice(&self.field);
-        }
         self.size += size;
+        let text = if name.is_read { field } else { &[] };
         self.entries.push_front(Entry {
             name,
+            text: text.into(),
             size,
-            begin: added,
-            end: self.removed + self.text.len(),
         });
     }
 
@@ -257,8 +242,9 @@ impl Name {
         })
     }
 
-    /// Returns how many octets of the text of a field are its name.
-    fn text_length(self) -> usize {
+    /// Returns how many octets the name has at the beginning of the text of a field. Only a name
+    /// without an index that the server reads is part of the text; the value follows.
+    fn length_in_text(self) -> usize {
         if self.index == 0 && self.is_read {
             self.length
         } else {
@@ -266,13 +252,12 @@ impl Name {
         }
     }
 
-    /// Writes a field with this name, unless the server does not read it. `text`: its name, unless
-    /// that has an index, and its value.
+    /// Writes the field of this name with this text, unless the server does not read it.
     fn write(self, text: &[u8], block: &mut Vec<u8>) {
         if !self.is_read {
             return;
         }
-        let (name, value) = text.split_at(self.text_length());
+        let (name, value) = text.split_at(self.length_in_text());
         write_integer(self.index, NOT_ADDED, block);
         if self.index == 0 {
             write_text(name, block);
@@ -513,13 +498,12 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_evicted_entries_are_removed() {
+    fn each_entry_keeps_its_text_while_older_ones_are_evicted() {
         let table = &mut Table::new();
         for round in 0..100 {
             read(table, &[&[0x40, 1, b'a', 100][..], &[round; 100]].concat()).unwrap();
             let expected = [&[0, 1, b'a', 100][..], &[round; 100]].concat();
             assert_eq!(read(table, NEWEST).unwrap(), expected);
-            assert!(table.text.len() <= 2 * MAX_TABLE);
         }
         let oldest = [0x80 | u8::try_from(61 + table.entries.len()).unwrap()];
         assert_eq!(

@@ -84,7 +84,7 @@ struct Member {
     /// Taken when the connection is evicted (`Some`), or when the server drains (`None`).
     evict: Option<oneshot::Sender<Option<EvictionGrace>>>,
     evicted_at: Option<Instant>,
-    /// Cancelled when the connection must close because of its many unfinished calls.
+    /// Cancelled when the connection must close because of its many transferring calls.
     unfinished: CancellationToken,
     /// Whether the connection does not count as open.
     is_leaving: bool,
@@ -438,7 +438,7 @@ pub(crate) struct ConnectionHandle {
     pub(crate) id: ConnectionId,
     connections: Connections,
     no_calls: Notify,
-    /// Cancelled when the connection must close because of its many unfinished calls.
+    /// Cancelled when the connection must close because of its many transferring calls.
     pub(crate) unfinished: CancellationToken,
 }
 

@@ -321,6 +321,9 @@ impl Drop for CallRecord {
 
 /// Logs a failure at the level that fits its code. Requests are not logged, because some contain
 /// secrets.
+///
+/// The log limits the lines of each statement. Failures that must not compete with others for these
+/// lines therefore have a statement of their own, even if it is the same as another one.
 fn log_failure(status: &Status, duration: Duration) {
     let (code, message, seconds) = (status.code(), status.message(), duration.as_secs_f64());
     match code {
@@ -331,8 +334,7 @@ fn log_failure(status: &Status, duration: Duration) {
         Code::NotFound | Code::Cancelled | Code::AlreadyExists | Code::InvalidArgument => {
             tracing::info!(?code, seconds, "{message}");
         }
-        // The log limits the lines of each statement, and refusals must not compete with other
-        // failures.
+        // A refusal may be an attack, and has lines of its own.
         Code::PermissionDenied => tracing::warn!(?code, seconds, "{message}"),
         _ => tracing::warn!(?code, seconds, "{message}"),
     }

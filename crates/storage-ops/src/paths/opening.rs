@@ -1,7 +1,10 @@
 //! How objects are opened: the access and options, and the Win32 path of an open object.
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{Access, Handle, Open, Options, OsError, OsResult, PathForm, Share, U16Str, U16String};
+use os::{
+    Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, Share, U16Str,
+    U16String,
+};
 
 use crate::devices::buffer;
 use crate::types::HostPath;
@@ -15,6 +18,14 @@ const MAX_PATH: usize = 260;
 /// Opens an existing object to query it, without following a link.
 pub(crate) const OPEN_NOFOLLOW: Open =
     Open::existing(Access::READ_ATTRIBUTES, Options::REPARSE_POINT);
+
+/// Opens the directory at `path`, below which objects are opened. Links are followed.
+pub(crate) fn open_directory(os: &dyn Os, path: &NtPath) -> OsResult<Box<dyn Handle>> {
+    os.open(
+        path,
+        &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
+    )
+}
 
 /// The options of an open that asks for more than attributes: no link is followed, and the owner of
 /// an oplock is not waited for.

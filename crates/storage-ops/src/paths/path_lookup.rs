@@ -12,8 +12,9 @@
 //!
 //! The query names the system volume by its device, as Windows names the root directory of that
 //! volume: a drive letter is a link of the object manager. The query needs no proof if there can be
-//! no link on the system volume, because its file system has no reparse points. Wine says so of its
-//! volumes. Wine queries no path of a device, but one with a drive letter.
+//! no link on the system volume, because its file system has no reparse points. Wine reports such a
+//! file system. Under Wine, the query works only for paths with a drive letter, not for paths of a
+//! device.
 //!
 //! One proof is enough for all volumes. A file system does not follow a link itself but returns
 //! `STATUS_REPARSE` to the I/O manager of the kernel, which parses the rest of the path, and which
@@ -28,11 +29,11 @@
 use std::sync::OnceLock;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{Access, Handle, NtPath, Open, Options, OsError, OsResult, PathForm, U16Str, U16String};
+use os::{Handle, NtPath, OsError, OsResult, PathForm, U16Str, U16String};
 
 use crate::devices::file_system;
 use crate::error_class::ErrorClass;
-use crate::paths::opening::OPEN_NOFOLLOW;
+use crate::paths::opening::{OPEN_NOFOLLOW, open_directory};
 use crate::types::{HostPath, components};
 use crate::windows::{Fallback, Windows};
 
@@ -43,8 +44,10 @@ const THROUGH_LINKS: [&str; 2] = [
     r"Users\All Users\Microsoft",
 ];
 
+/// The code of success, under which a call is counted that followed a link and found its target.
+const LINK_FOLLOWED: OsError = OsError(0);
+
 /// What a call has answered for the paths through links.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
     /// It refused both because of the link.
     Refuses,
@@ -56,21 +59,19 @@ enum Proof {
 
 impl Proof {
     fn of(look_up: impl Fn(&U16Str) -> OsResult<()>) -> Self {
-        let answers = THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path)).err());
-        if answers.contains(&None) {
-            return Self::Follows;
+        const REFUSED: OsError = OsError::REPARSE_POINT_ENCOUNTERED;
+        match THROUGH_LINKS.map(|path| look_up(&U16String::from_str(path))) {
+            [Err(REFUSED), Err(REFUSED)] => Self::Refuses,
+            [Ok(()), _] | [_, Ok(())] => Self::Follows,
+            [Err(REFUSED), Err(code)] | [Err(code), Err(_)] => Self::Unknown(code),
         }
-        let mut codes = answers.into_iter().flatten();
-        codes
-            .find(|code| *code != OsError::REPARSE_POINT_ENCOUNTERED)
-            .map_or(Self::Refuses, Self::Unknown)
     }
 
-    /// Returns an error unless the call refuses links; 0 stands for a link that was followed.
+    /// Returns the answer that is no proof, unless the call refuses links.
     fn result(self) -> OsResult<()> {
         match self {
             Self::Refuses => Ok(()),
-            Self::Follows => Err(OsError(0)),
+            Self::Follows => Err(LINK_FOLLOWED),
             Self::Unknown(code) => Err(code),
         }
     }
@@ -105,11 +106,11 @@ impl PathLookup {
     /// Tests which calls refuse links. Reads nothing but whether paths exist. Does not block other
     /// calls.
     pub(crate) fn test(&self, windows: &Windows) {
-        let root = open_root(windows, &NtPath::drive_root(self.system_drive));
+        let root = open_directory(windows.os(), &NtPath::drive_root(self.system_drive));
         let query = root
             .as_ref()
             .map_err(|code| *code)
-            .and_then(|root| self.find_name(windows, &**root));
+            .and_then(|root| self.query_root(windows, &**root));
         let open = root.and_then(|root| {
             let proof = Proof::of(|path| root.open_below(path, &OPEN_NOFOLLOW).map(drop));
             proof.result().map(|()| root)
@@ -120,27 +121,26 @@ impl PathLookup {
 
     /// Returns the path of `root`, the root directory of the system drive, below which a query
     /// follows no link.
-    fn find_name(&self, windows: &Windows, root: &dyn Handle) -> OsResult<NtPath> {
-        let names = [
+    fn query_root(&self, windows: &Windows, root: &dyn Handle) -> OsResult<NtPath> {
+        let paths = [
             root.final_path(PathForm::Device).map(NtPath::from_nt),
             Ok(NtPath::drive_root(self.system_drive)),
         ];
-        let find = |name: &NtPath| {
+        let is_directory = |path: &NtPath| {
             windows
                 .os()
-                .attributes(name)
+                .attributes(path)
                 .is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0)
         };
-        let name = names
+        let known = paths
             .into_iter()
             .flatten()
-            .find(find)
+            .find(is_directory)
             .ok_or(OsError::PATH_NOT_FOUND)?;
-        let proof = Proof::of(|path| windows.os().attributes(&name.join(path)).map(drop));
-        if matches!(proof, Proof::Unknown(_)) && has_no_links(root) {
-            return Ok(name);
+        match Proof::of(|path| windows.os().attributes(&known.join(path)).map(drop)) {
+            Proof::Unknown(_) if has_no_links(root) => Ok(known),
+            proof => proof.result().map(|()| known),
         }
-        proof.result().map(|()| name)
     }
 
     /// Returns the number of handles that stay open.
@@ -200,7 +200,7 @@ impl PathLookup {
             return self.open_below(windows, &**root, names);
         }
         // Another volume may be dismounted at any time, or get another letter.
-        let root = open_root(windows, &path.drive_root()).ok()?;
+        let root = open_directory(windows.os(), &path.drive_root()).ok()?;
         self.open_below(windows, &*root, names)
     }
 }
@@ -213,19 +213,15 @@ fn has_no_links(root: &dyn Handle) -> bool {
         && file_system::has_reparse_points(root) == Ok(false)
 }
 
-/// Returns what was proved; counts the fallback if nothing was.
+/// Returns what was proved. If nothing was, counts that the fallback is used.
 fn proved<'a, T>(windows: &Windows, proof: &'a OsResult<T>) -> Option<&'a T> {
-    proof
-        .as_ref()
-        .map_err(|code| windows.fallbacks.record(Fallback::PathLookup, *code))
-        .ok()
-}
-
-fn open_root(windows: &Windows, path: &NtPath) -> OsResult<Box<dyn Handle>> {
-    windows.os().open(
-        path,
-        &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
-    )
+    match proof {
+        Ok(proved) => Some(proved),
+        Err(code) => {
+            windows.fallbacks.record(Fallback::PathLookup, *code);
+            None
+        }
+    }
 }
 
 /// Returns `outcome` if the object was found or is missing.

@@ -281,14 +281,10 @@ fn delete_tree(
             outcome => outcome?,
         }
         match above.pop() {
-            Some(next) => {
-                level = Level {
-                    has_removed: true,
-                    ..next
-                }
-            }
+            Some(parent) => level = parent,
             None => return Ok(()),
         }
+        level.listing.has_removed = true;
     }
 }
 
@@ -302,9 +298,9 @@ pub(crate) fn delete_contents(
 ) -> OperationResult<()> {
     let (removal, mut rounds, mut buffer) = (Removal::begin(windows), 0, ListingBuffer::default());
     while rounds < ROUNDS {
-        let (mut found_any, mut skipped_any, mut removed_any) = (false, false, false);
-        let listing = buffer.names(directory.handle, NAMES_SIZE)?;
-        for name in listing.names {
+        let (mut found_any, mut skipped_any) = (false, false);
+        let mut listing = buffer.names(directory.handle, NAMES_SIZE)?;
+        for name in std::mem::take(&mut listing.names) {
             if excluded
                 .is_some_and(|excluded| name.to_string_lossy().eq_ignore_ascii_case(excluded))
             {
@@ -325,7 +321,7 @@ pub(crate) fn delete_contents(
                 Err(error) if error.is_of(ErrorClass::EntryDeleted) => {}
                 outcome => {
                     outcome?;
-                    removed_any = true;
+                    listing.has_removed = true;
                 }
             }
         }
@@ -338,7 +334,7 @@ pub(crate) fn delete_contents(
             }
             return Ok(());
         }
-        rounds += usize::from(listing.is_complete || !removed_any);
+        rounds += usize::from(!listing.has_advanced());
     }
     Err(OsError::DIR_NOT_EMPTY.into())
 }
@@ -350,8 +346,6 @@ struct Level {
     /// How many levels are above.
     depth: usize,
     listing: Listing,
-    /// Whether an entry was removed since the directory was listed.
-    has_removed: bool,
     rounds: usize,
 }
 
@@ -361,6 +355,17 @@ pub(crate) struct Listing {
     pub(crate) names: Vec<U16String>,
     /// Whether the directory had no others.
     pub(crate) is_complete: bool,
+    /// Whether an entry of the directory was removed since it was listed.
+    has_removed: bool,
+}
+
+impl Listing {
+    /// Returns whether the removal advances although the directory is not empty: only a part of the
+    /// entries was listed, and one of them was removed. Otherwise another process has added entries,
+    /// and the listing counts as one of [`ROUNDS`].
+    fn has_advanced(&self) -> bool {
+        self.has_removed && !self.is_complete
+    }
 }
 
 impl Level {
@@ -380,25 +385,18 @@ impl Level {
             is_directory,
             depth,
             listing,
-            has_removed: false,
             rounds: 0,
         })
     }
 
     /// Returns whether the directory may be listed once more.
     fn may_list_again(&self) -> bool {
-        self.rounds < ROUNDS || self.has_advanced()
-    }
-
-    /// Returns whether the directory is not empty because only a part of it was listed.
-    fn has_advanced(&self) -> bool {
-        self.has_removed && !self.listing.is_complete
+        self.rounds < ROUNDS || self.listing.has_advanced()
     }
 
     fn list_again(&mut self, buffer: &mut ListingBuffer) -> OsResult<()> {
-        self.rounds += usize::from(!self.has_advanced());
+        self.rounds += usize::from(!self.listing.has_advanced());
         self.listing = buffer.names(&*self.entry.handle, limit(self.depth))?;
-        self.has_removed = false;
         Ok(())
     }
 
@@ -424,7 +422,7 @@ impl Level {
                 self.depth + 1,
                 buffer,
             ) {
-                Ok(None) => self.has_removed = true,
+                Ok(None) => self.listing.has_removed = true,
                 Ok(child) => return Ok(child),
                 // Another process has deleted it.
                 Err(code) if ErrorClass::EntryDeleted.contains(code) => {}
@@ -484,6 +482,7 @@ impl ListingBuffer {
                     return Ok(Listing {
                         names: found.names,
                         is_complete: true,
+                        has_removed: false,
                     });
                 }
                 Err(code) => return Err(code),
@@ -493,7 +492,7 @@ impl ListingBuffer {
         found.names.shrink_to_fit();
         Ok(Listing {
             names: found.names,
-            is_complete: false,
+            ..Listing::default()
         })
     }
 }

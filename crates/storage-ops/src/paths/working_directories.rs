@@ -17,9 +17,7 @@
 use std::sync::Arc;
 
 use os::abi::{FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT};
-use os::{
-    Access, Disposition, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String,
-};
+use os::{Access, Disposition, Handle, Open, Options, Os, OsError, OsResult, U16Str, U16String};
 
 use crate::config::Config;
 use crate::devices::reparse_point::has_own_entries;
@@ -27,7 +25,9 @@ use crate::devices::{Link, buffer};
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::paths::on_node;
-use crate::paths::opening::{NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, ensure_directory, win32_path};
+use crate::paths::opening::{
+    NOFOLLOW_NOWAIT, OPEN_NOFOLLOW, ensure_directory, open_directory, win32_path,
+};
 use crate::paths::path_lookup::PathLookup;
 use crate::paths::refused_links;
 use crate::paths::remove_tree;
@@ -39,26 +39,11 @@ pub(crate) struct WorkingDirectories {
     general: Vec<HostPath>,
     plugins: Option<HostPath>,
     pods: Option<HostPath>,
-    /// The working directories that are not inside another one.
-    outermost: Vec<OutermostDirectory>,
+    /// The working directories that are in no other one, as far as the texts tell. Each is opened
+    /// by its path every time, because the directory may be removed and created again, or become a
+    /// mount point, at any time.
+    outermost: Vec<HostPath>,
     lookup: PathLookup,
-}
-
-/// A working directory that is in no other one, as far as the texts tell.
-struct OutermostDirectory {
-    path: HostPath,
-    nt_path: NtPath,
-}
-
-impl OutermostDirectory {
-    /// Opens the directory. Its path is looked up each time, because the directory may be removed
-    /// and created again, or become a mount point, at any time.
-    fn open(&self, os: &dyn Os) -> OsResult<Box<dyn Handle>> {
-        os.open(
-            &self.nt_path,
-            &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
-        )
-    }
 }
 
 /// A name in an open directory below a working directory. An object of that name may or may not
@@ -105,13 +90,7 @@ impl WorkingDirectories {
         let all = || general.iter().chain(&plugins).chain(&pods);
         let is_outermost =
             |path: &&HostPath| !all().any(|other| path.is_in(other) && !path.is_same(other));
-        let outermost = all().filter(is_outermost);
-        let outermost = outermost
-            .map(|path| OutermostDirectory {
-                path: path.clone(),
-                nt_path: path.to_nt(),
-            })
-            .collect();
+        let outermost = all().filter(is_outermost).cloned().collect();
         Self {
             lookup: PathLookup::new(config.system_drive),
             general,
@@ -257,7 +236,7 @@ impl WorkingDirectories {
         how: &Open,
     ) -> OperationResult<EntryRef> {
         self.check(path, context)?;
-        self.where_it_is(os, path, &|path| {
+        self.follow_moves(os, path, &|path| {
             self.refuse_boundary(path)?;
             self.parents(os, path, how)
         })
@@ -268,7 +247,7 @@ impl WorkingDirectories {
         let (directory, below) = self.locate(path)?;
         let (above, leaf) = split_last(below)
             .ok_or_else(|| OperationError::precondition("the path has no parent"))?;
-        let mut chain: Vec<Arc<dyn Handle>> = vec![directory.open(os)?.into()];
+        let mut chain: Vec<Arc<dyn Handle>> = vec![open_directory(os, &directory.to_nt())?.into()];
         for name in components(above) {
             let child = open_subdirectory(&**chain.last().expect("never empty"), name, how)?;
             chain.push(child.into());
@@ -279,31 +258,34 @@ impl WorkingDirectories {
         })
     }
 
-    /// Calls `open` with `path`. If `open` is refused because of a link, and an administrator may
-    /// have made this link to move a working directory, calls `open` again with the corresponding
-    /// path in the directory to which the link leads.
-    fn where_it_is<T>(
+    /// Calls `open` with `path`. As long as `open` is refused because of a link, and an administrator
+    /// may have made this link to move a working directory, calls `open` again with the path in the
+    /// directory to which the link leads.
+    fn follow_moves<T>(
         &self,
         os: &dyn Os,
         path: &HostPath,
         open: &dyn Fn(&HostPath) -> OperationResult<T>,
     ) -> OperationResult<T> {
-        match open(path) {
-            Err(error) if refused_links::is_refusal(&error) => match self.moved(os, path)? {
-                Some(moved) => self.where_it_is(os, &moved, open),
-                None => Err(error),
-            },
-            outcome => outcome,
+        let mut path = path.clone();
+        // The loop ends: each path has fewer components below its outermost working directory than
+        // the path before.
+        loop {
+            match open(&path) {
+                Err(error) if refused_links::is_refusal(&error) => {
+                    path = self.moved(os, &path)?.ok_or(error)?;
+                }
+                outcome => return outcome,
+            }
         }
     }
 
-    /// If `path` is in an inner working directory that is a link to an outermost working directory,
-    /// returns the path in the outermost one to which `path` leads. The result has fewer components
-    /// below its outermost directory than `path`.
+    /// If `path` is in an inner working directory that is a link, returns the path in the outermost
+    /// working directory to which `path` leads. Refuses a link that leads elsewhere.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
         let is_between = |inner: &&HostPath| {
-            path.is_in(inner) && !path.is_same(inner) && !outermost.path.is_in(inner)
+            path.is_in(inner) && !path.is_same(inner) && !outermost.is_in(inner)
         };
         let mut inner: Vec<_> = self.all().filter(is_between).collect();
         inner.sort_unstable_by_key(|inner| inner.names().len());
@@ -313,29 +295,21 @@ impl WorkingDirectories {
                 continue;
             };
             let target = link.host_path();
-            let is_target = |outermost: &&OutermostDirectory| {
-                target
-                    .as_ref()
-                    .is_some_and(|target| target.is_same(&outermost.path))
-            };
-            let moved = self.outermost.iter().find(is_target).zip(path.below(inner));
-            let refused = || {
-                let object = format!(
-                    "the working directory {inner}, which does not lead to another one \
-                     (-working-dir),"
-                );
-                refused_links::refusal_of(&link, object)
-            };
-            return moved
-                .map(|(to, below)| Some(to.path.join(below)))
-                .ok_or_else(refused);
+            let is_target = |path: &&HostPath| target.as_ref().is_some_and(|it| it.is_same(path));
+            if let Some(target) = self.outermost().find(is_target) {
+                return Ok(path.below(inner).map(|below| target.join(below)));
+            }
+            let object = format!(
+                "the working directory {inner}, which does not lead to another one (-working-dir),"
+            );
+            return Err(refused_links::refusal_of(&link, object));
         }
         Ok(None)
     }
 
     /// Returns the working directories that are in no other one.
     pub(crate) fn outermost(&self) -> impl Iterator<Item = &HostPath> {
-        self.outermost.iter().map(|directory| &directory.path)
+        self.outermost.iter()
     }
 
     /// Opens the outermost working directories, links followed. One may be missing for a moment.
@@ -345,8 +319,9 @@ impl WorkingDirectories {
     ) -> impl Iterator<Item = OsResult<Box<dyn Handle>>> {
         self.outermost
             .iter()
-            .map(|directory| match directory.open(os) {
-                Err(code) if is_missing(code) => directory.open(os),
+            .map(HostPath::to_nt)
+            .map(|path| match open_directory(os, &path) {
+                Err(code) if is_missing(code) => open_directory(os, &path),
                 opened => opened,
             })
     }
@@ -367,13 +342,17 @@ impl WorkingDirectories {
         let is_directory_wanted = path.asks_for_directory();
         let find = |path: &HostPath| -> OperationResult<bool> {
             let (directory, below) = self.locate(path)?;
-            let found = self.find(windows, directory.open(windows.os())?, below)?;
+            let found = self.find(
+                windows,
+                open_directory(windows.os(), &directory.to_nt())?,
+                below,
+            )?;
             if is_directory_wanted {
                 ensure_directory(&*found)?;
             }
             Ok(true)
         };
-        match self.where_it_is(windows.os(), path, &find) {
+        match self.follow_moves(windows.os(), path, &find) {
             // On a disk or server that has gone away nothing is known to be missing.
             Err(error) if error.code.is_some_and(is_missing) => Ok(false),
             Err(error) if path.asks_for_directory() && error.code == Some(OsError::DIRECTORY) => {
@@ -413,12 +392,12 @@ impl WorkingDirectories {
         context: Option<PathContext>,
     ) -> OperationResult<Option<Link>> {
         self.check(path, context)?;
-        self.where_it_is(os, path, &|path| self.create_in(os, path))
+        self.follow_moves(os, path, &|path| self.create_in(os, path))
     }
 
     fn create_in(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<Link>> {
         let (directory, below) = self.locate(path)?;
-        let mut parent = directory.open(os)?;
+        let mut parent = open_directory(os, &directory.to_nt())?;
         let Some((above, leaf)) = split_last(below) else {
             return Ok(None);
         };
@@ -443,15 +422,12 @@ impl WorkingDirectories {
     }
 
     /// Returns the outermost working directory that `path` is in, and the path below it.
-    fn locate<'a>(
-        &'a self,
-        path: &'a HostPath,
-    ) -> OperationResult<(&'a OutermostDirectory, &'a U16Str)> {
-        let mut all = self.outermost.iter();
-        let found = all.find_map(|directory| Some((directory, path.below(&directory.path)?)));
-        found.ok_or_else(|| {
-            OperationError::precondition(format!("{path} is not in a working directory"))
-        })
+    fn locate<'a>(&'a self, path: &'a HostPath) -> OperationResult<(&'a HostPath, &'a U16Str)> {
+        self.outermost()
+            .find_map(|directory| Some((directory, path.below(directory)?)))
+            .ok_or_else(|| {
+                OperationError::precondition(format!("{path} is not in a working directory"))
+            })
     }
 }
 

@@ -49,45 +49,41 @@ fn is_evidence(code: OsError) -> bool {
 /// files of other pods, so a single error, which may be transient, is not enough. An attempt that
 /// has waited for the server is the last one: an outage removes no mapping.
 pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
-    let attempt = |share_only| {
+    let mut codes = Vec::new();
+    for share_only in [true, false, true] {
         let begin = run.clock().now();
-        match list(run.os(), remote, share_only) {
-            Err(code)
-                if ErrorClass::ServerUnreachable.contains(code)
-                    && run.clock().now() >= begin + ONE_TIME_OUT =>
+        let code = match list(run.os(), remote, share_only) {
+            Ok(()) => return Ok(()),
+            // The user is not allowed to list the share, but the server reports that the directory
+            // does not exist.
+            Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)
+                if !share_only && codes == [OsError::ACCESS_DENIED] =>
             {
-                Err(Unreadable::Other(code))
+                return Ok(());
             }
-            outcome => Ok(outcome),
-        }
-    };
-    let Err(first) = attempt(true)? else {
-        return Ok(());
-    };
-    match attempt(false)? {
-        Ok(()) => return Ok(()),
-        // The user is not allowed to list the share, but the server reports that the directory does
-        // not exist.
-        Err(OsError::FILE_NOT_FOUND | OsError::PATH_NOT_FOUND)
-            if first == OsError::ACCESS_DENIED =>
+            Err(code) => code,
+        };
+        if ErrorClass::ServerUnreachable.contains(code) && run.clock().now() >= begin + ONE_TIME_OUT
         {
-            return Ok(());
+            return Err(Unreadable::Other(code));
         }
-        Err(_) => {}
+        codes.push(code);
     }
-    let Err(last) = attempt(true)? else {
-        return Ok(());
-    };
+    Err(why_unreadable(codes[0], codes[2]))
+}
+
+/// Returns why a share cannot be read that could be listed neither at first nor at last.
+fn why_unreadable(first: OsError, last: OsError) -> Unreadable {
     let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
     // The code that explains why the mapping is kept. A single refusal of the credentials does not
     // remove a mapping.
     let named = if is_refused(last) { first } else { last };
-    Err(match (first, last) {
+    match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
         _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
         _ if is_evidence(first) && is_evidence(last) => Unreadable::Refused(named),
         _ => Unreadable::Other(named),
-    })
+    }
 }
 
 /// Asks a server that may be failing over until it has the share again: during a failover, a server

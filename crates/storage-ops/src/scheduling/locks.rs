@@ -87,6 +87,18 @@ fn granted(queue: &Queue) -> usize {
     }
 }
 
+/// Removes the request `id` from the queue. Returns the requests that are granted by this: the
+/// requests that were granted before have been woken already.
+fn remove(queue: &mut Queue, id: u64) -> impl Iterator<Item = u64> {
+    let mut granted_before = granted(queue);
+    if let Some(at) = queue.iter().position(|(other, _)| *other == id) {
+        queue.remove(at);
+        granted_before -= usize::from(at < granted_before);
+    }
+    let newly_granted = queue.iter().take(granted(queue)).skip(granted_before);
+    newly_granted.map(|(id, _)| *id)
+}
+
 /// On whose behalf locks are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -298,15 +310,8 @@ impl Drop for Guard {
             let Some(queue) = queues.get_mut(key) else {
                 continue;
             };
-            let Some(at) = queue.iter().position(|(id, _)| *id == self.id) else {
-                continue;
-            };
-            let before = granted(queue);
-            queue.remove(at);
-            // Requests that were granted before have been woken already.
-            let already = if at < before { before - 1 } else { before };
-            let newly = queue.iter().take(granted(queue)).skip(already);
-            woken.extend(newly.filter_map(|(id, _)| wakers.get(id)).cloned());
+            let granted = remove(queue, self.id);
+            woken.extend(granted.filter_map(|id| wakers.get(&id)).cloned());
             if queue.is_empty() {
                 queues.remove(key);
             }
@@ -318,7 +323,7 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
-    use super::{LockKey, Locks, Owner, lock};
+    use super::{LockKey, LockMode, Locks, Owner, Queue, lock, remove};
     use crate::types::DiskNumber;
     use std::future::Future;
     use std::pin::pin;
@@ -410,6 +415,26 @@ mod tests {
         drop(ready(parent.as_mut()).expect("nothing below is locked"));
         assert!(ready(child.as_mut()).is_some());
         assert_eq!(locks.len(), 0);
+    }
+
+    #[test]
+    fn the_removal_of_a_request_grants_only_requests_that_waited() {
+        // Each request is shared (S) or exclusive (X), and its number is its position.
+        let mode = |request| match request {
+            'S' => LockMode::Shared,
+            _ => LockMode::Exclusive,
+        };
+        for (requests, removed, granted) in [
+            ("XSSX", 0, &[1, 2][..]),
+            ("SXS", 0, &[1]),
+            ("SSX", 0, &[]),
+            ("SXSS", 1, &[2, 3]),
+            ("XS", 1, &[]),
+        ] {
+            let mut queue: Queue = (0..).zip(requests.chars().map(mode)).collect();
+            let newly_granted: Vec<_> = remove(&mut queue, removed).collect();
+            assert_eq!(newly_granted, granted, "{requests} without {removed}");
+        }
     }
 
     /// Counts how often it is woken.

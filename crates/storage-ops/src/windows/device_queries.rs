@@ -1,17 +1,28 @@
 //! Queries of many devices, of which some may not answer.
 //!
 //! Some operations ask every disk or volume of the node. A device that no longer answers must not
-//! block them, so the queries run on another thread. A device that does not answer in time is left
-//! out: the thread stays behind with its query, and a new thread asks the remaining devices. A
-//! device whose query hangs is not asked again until the query ends. Each volume counts as a device
-//! of its own, because a hung disk or volume need not make other volumes hang.
+//! block them, so the queries run on another thread. That thread asks the waiting devices one after
+//! the other, and the caller waits for it:
+//!
+//! ```text
+//! waiting ──> asked ──> answered
+//!    │          │
+//!    │          └─ (does not answer in time) ──────> left out
+//!    └─ (does not answer an earlier query) ────────> left out
+//! ```
+//!
+//! When the caller leaves out the device that was asked, the thread stays behind with its query, and
+//! a new thread asks the devices that still wait. A device whose query hangs is not asked again
+//! until the query ends. Each volume counts as a device of its own, because a hung disk or volume
+//! need not make other volumes hang.
 //!
 //! A scan waits [`PATIENCE`] for the first device that does not answer, half as long for each
 //! further one, but at least [`LEAST_PATIENCE`]. In total it waits less than 10 s, plus 0.1 s for
 //! each device beyond the sixth. It leaves behind one thread for each device that does not answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -53,8 +64,8 @@ impl fmt::Display for Device {
 pub(crate) struct DeviceQueries {
     /// The number of the disk of each interface when it last answered.
     disks: Mutex<HashMap<Device, DiskNumber>>,
-    /// The devices that have not answered. The thread with the query has the other reference until
-    /// it ends.
+    /// The devices that were left out when they were asked. The thread that stayed behind with the
+    /// query has the other reference until it ends.
     hung: Mutex<Vec<(Device, Weak<()>)>>,
 }
 
@@ -62,16 +73,22 @@ pub(crate) struct DeviceQueries {
 /// the number of the disk as soon as it is known.
 pub(crate) type Query<T, R> = fn(&dyn Os, T, &dyn Fn(DiskNumber)) -> OsResult<R>;
 
-/// A scan of devices.
-struct Scan<T, R> {
-    /// The numbers of the disks by index, as far as they are known.
-    numbers: Vec<Option<DiskNumber>>,
-    /// The index of each device that was not asked yet, and the argument of its query.
-    waiting: VecDeque<(usize, T)>,
-    /// The index of the device that the current thread asks, if it has begun to.
-    asked: Option<usize>,
-    /// The answers by index.
-    answers: Vec<Option<OsResult<R>>>,
+/// A device of a scan.
+struct Target<T, R> {
+    device: Device,
+    /// The number of the disk, if the query has told it.
+    number: Option<DiskNumber>,
+    state: State<T, R>,
+}
+
+/// The state of a device of a scan; the module describes the changes.
+enum State<T, R> {
+    /// It has this argument for its query.
+    Waiting(T),
+    /// The current thread asks it.
+    Asked,
+    Answered(OsResult<R>),
+    LeftOut,
 }
 
 impl DeviceQueries {
@@ -118,39 +135,15 @@ impl DeviceQueries {
         targets: impl Iterator<Item = (Device, T)>,
         query: Query<T, R>,
     ) -> Vec<(Device, Option<OsResult<R>>)> {
-        let (devices, waiting): (Vec<Device>, VecDeque<_>) = targets
-            .enumerate()
-            .map(|(index, (device, target))| (device, (index, target)))
-            .unzip();
-        let (numbers, answers) = (
-            vec![None; devices.len()],
-            devices.iter().map(|_| None).collect(),
-        );
-        let scan = Arc::new(Mutex::new(Scan {
-            numbers,
-            waiting,
-            asked: None,
-            answers,
-        }));
+        let targets = targets.map(|(device, argument)| Target {
+            device,
+            number: None,
+            state: State::Waiting(argument),
+        });
+        let scan = Arc::new(Mutex::new(targets.collect::<Vec<_>>()));
         let mut patience = longest;
-        loop {
-            let mut state = lock(&scan);
-            state.waiting.retain(|(index, _)| {
-                let hangs = self.hangs(&devices[*index]);
-                if hangs {
-                    let device = self.as_disk(devices[*index].clone());
-                    tracing::warn!(
-                        %device,
-                        "left out a device that does not answer an earlier query"
-                    );
-                }
-                !hangs
-            });
-            if state.waiting.is_empty() {
-                break;
-            }
-            state.asked = None;
-            drop(state);
+        while self.leave_out_hung(&mut lock(&scan)) {
+            // The thread has this until it ends.
             let alive = Arc::new(());
             let thread = Arc::downgrade(&alive);
             let (thread_os, shared) = (Arc::clone(os), Arc::clone(&scan));
@@ -160,59 +153,101 @@ impl DeviceQueries {
                 drop(alive);
             };
             let has_ended = os.clock().run_watched(patience, Box::new(work));
-            let state = lock(&scan);
-            for (device, number) in devices.iter().zip(&state.numbers) {
-                if let Some(number) = number {
-                    self.identify(device, *number);
+            let mut targets = lock(&scan);
+            for target in &*targets {
+                if let Some(number) = target.number {
+                    self.identify(&target.device, number);
                 }
             }
             if has_ended {
                 break;
             }
-            let Some(index) = state.asked else {
-                // The machine is so busy that the thread has not begun.
+            let asked = targets
+                .iter_mut()
+                .find(|target| matches!(target.state, State::Asked));
+            let Some(target) = asked else {
+                // None was asked: the machine is so busy that the thread has not begun.
                 patience = (patience * 2).min(longest);
                 continue;
             };
-            drop(state);
-            let device = self.as_disk(devices[index].clone());
+            target.state = State::LeftOut;
+            let device = self.as_disk(target.device.clone());
             tracing::warn!(
                 %device, seconds = patience.as_secs_f32(),
                 "left out a device that does not answer"
             );
-            lock(&self.hung).push((devices[index].clone(), thread));
+            lock(&self.hung).push((target.device.clone(), thread));
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
-        let answers = std::mem::take(&mut lock(&scan).answers);
-        devices.into_iter().zip(answers).collect()
+        // The targets stay, because a thread that stayed behind may still set a number.
+        let take = |target: &mut Target<T, R>| {
+            let answer = match mem::replace(&mut target.state, State::LeftOut) {
+                State::Answered(answer) => Some(answer),
+                _ => None,
+            };
+            (target.device.clone(), answer)
+        };
+        lock(&scan).iter_mut().map(take).collect()
+    }
+
+    /// Leaves out each waiting device that does not answer an earlier query. Returns whether another
+    /// device waits.
+    fn leave_out_hung<T, R>(&self, targets: &mut [Target<T, R>]) -> bool {
+        let mut any_waits = false;
+        for target in targets {
+            if !matches!(target.state, State::Waiting(_)) {
+                continue;
+            }
+            if self.hangs(&target.device) {
+                target.state = State::LeftOut;
+                let device = self.as_disk(target.device.clone());
+                tracing::warn!(%device, "left out a device that does not answer an earlier query");
+            } else {
+                any_waits = true;
+            }
+        }
+        any_waits
     }
 }
 
 /// Asks the waiting devices one after the other. Stops when a device has answered too late.
 fn ask<T, R>(
     os: &dyn Os,
-    scan: &Mutex<Scan<T, R>>,
+    scan: &Mutex<Vec<Target<T, R>>>,
     query: Query<T, R>,
     step_ended: &dyn Fn() -> bool,
 ) {
-    let mut answered = None;
+    let mut answered: Option<(usize, _)> = None;
     loop {
-        let mut state = lock(scan);
+        let mut targets = lock(scan);
         // Under the lock, so that the caller finds the device that was too late.
         if !step_ended() {
             return;
         }
         if let Some((index, answer)) = answered.take() {
-            state.answers[index] = Some(answer);
+            targets[index].state = State::Answered(answer);
         }
-        let Some((index, target)) = state.waiting.pop_front() else {
+        let Some((index, argument)) = next_waiting(&mut targets) else {
             return;
         };
-        state.asked = Some(index);
-        drop(state);
-        let identify = |number| lock(scan).numbers[index] = Some(number);
-        answered = Some((index, query(os, target, &identify)));
+        drop(targets);
+        let identify = |number| lock(scan)[index].number = Some(number);
+        answered = Some((index, query(os, argument, &identify)));
     }
+}
+
+/// Takes the first waiting device, which is asked now. Returns its index and its argument.
+fn next_waiting<T, R>(targets: &mut [Target<T, R>]) -> Option<(usize, T)> {
+    let mut targets = targets.iter_mut().enumerate();
+    targets.find_map(
+        |(index, target)| match mem::replace(&mut target.state, State::Asked) {
+            State::Waiting(argument) => Some((index, argument)),
+            other => {
+                target.state = other;
+                None
+            }
+        },
+    )
 }
 
 #[cfg(test)]

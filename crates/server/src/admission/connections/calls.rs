@@ -1,8 +1,12 @@
 //! The gate for calls: which calls run, which wait, and which are refused.
 //!
-//! A call is in flight from its headers until its client has read the response. Its operation runs
-//! while the call holds a slot. Before that, the call waits for the rest of its request and then
-//! for a slot.
+//! A call is in flight from its headers until its client has read the response. Meanwhile, the call
+//! is in one of these states:
+//!
+//! 1. *Transferring*: its request is incomplete.
+//! 2. *Waiting* for a slot.
+//! 3. *Running*: the call holds a slot, and its operation runs.
+//! 4. *Transferring*: the client has not read the response.
 //!
 //! The first slot of a connection may be any slot. The further slots of all connections come from
 //! one half of the slots, and a connection gets one of them only if it would then hold no more of
@@ -16,9 +20,11 @@
 //! slots, and among equals the earliest.
 //!
 //! As many calls as there are slots may be in flight without a slot. At that limit, a further call
-//! closes the connection with the most unfinished calls, which neither run nor wait: its client
-//! leaves requests incomplete or responses unread. If no connection has many of them, only the
-//! first call of a connection is accepted.
+//! closes the connection with the most transferring calls: its client leaves requests incomplete or
+//! responses unread. If no connection has many of them, only the first call of a connection is
+//! accepted.
+//!
+//! The calls are a part of the state of the connections and have the same lock.
 
 #[cfg(test)]
 mod tests;
@@ -38,12 +44,13 @@ use crate::drain::GOAWAY_GRACE;
 /// The calls of a server, as a part of the state of its connections.
 #[derive(Debug)]
 pub(super) struct CallQueue {
-    /// The number of slots.
+    /// How many calls may run.
     slots: usize,
-    /// The calls that hold a slot.
+    /// How many calls run.
     running: usize,
-    /// The connections that hold at least one slot.
-    holders: usize,
+    /// How many connections have at least one call that runs.
+    running_connections: usize,
+    /// How many calls are in flight: they transfer, wait or run.
     in_flight: usize,
     waiting: VecDeque<Waiter>,
 }
@@ -63,8 +70,8 @@ pub(crate) struct WaitingCall {
     pub(crate) object: String,
 }
 
-/// How many unfinished calls a client that reads its responses has at most at one moment.
-const FEW_UNFINISHED: usize = 16;
+/// How many transferring calls a client that reads its responses has at most at one moment.
+const FEW_TRANSFERRING: usize = 16;
 
 /// At the limit of open connections, every other connection has a call in flight.
 const CONNECTIONS_BUSY: &str = "too many connections have calls in flight; try again later";
@@ -78,7 +85,7 @@ impl CallQueue {
         Self {
             slots,
             running: 0,
-            holders: 0,
+            running_connections: 0,
             in_flight: 0,
             waiting: VecDeque::new(),
         }
@@ -108,14 +115,18 @@ impl CallQueue {
 
     /// Whether a connection that holds `held` slots may have one more.
     fn admits(&self, held: usize) -> bool {
-        let remaining = (self.slots / 2).saturating_sub(self.running.saturating_sub(self.holders));
-        self.running < self.slots && (held == 0 || held <= remaining)
+        // Further slots are all slots but the first one of each connection. More than half of the
+        // slots can be such slots while calls of a closed connection still run.
+        let further = self.running - self.running_connections;
+        let free_further = (self.slots / 2).saturating_sub(further);
+        // With one more, the connection would hold `held` further slots.
+        self.running < self.slots && (held == 0 || held <= free_further)
     }
 
     /// Removes a connection whose calls hold `slots` slots. The slots remain in use until each is
     /// released.
     pub(super) fn remove_connection(&mut self, id: ConnectionId, slots: usize) {
-        self.holders -= usize::from(slots > 0);
+        self.running_connections -= usize::from(slots > 0);
         self.waiting.retain(|waiter| waiter.connection.id != id);
     }
 }
@@ -128,29 +139,28 @@ impl Connections {
 }
 
 impl State {
-    /// Makes room for a call without a slot: closes the connection with the most calls that neither
-    /// run nor wait, unless connections that are closing make room already. Returns false if every
-    /// connection has few of these calls.
+    /// Makes room for a call without a slot: closes the connection with the most transferring calls,
+    /// unless connections that are closing make room already. Returns false if every connection has
+    /// few of these calls.
     fn make_room(&self) -> bool {
         let mut waiting = BTreeMap::<_, usize>::new();
         for waiter in &self.calls.waiting {
             *waiting.entry(waiter.connection.id).or_default() += 1;
         }
-        let (closing, open): (Vec<_>, Vec<_>) = self
-            .members
-            .iter()
-            .map(|(id, member)| {
-                let started = member.slots + waiting.get(id).copied().unwrap_or_default();
-                (member.calls.saturating_sub(started), &member.unfinished)
-            })
-            .partition(|(_, unfinished)| unfinished.is_cancelled());
-        let closing: usize = closing.iter().map(|(calls, _)| calls).sum();
-        if self.calls.in_flight - self.calls.running < self.calls.slots + closing {
+        let transferring = self.members.iter().map(|(id, member)| {
+            let waiting = waiting.get(id).copied().unwrap_or_default();
+            let calls = member.calls.saturating_sub(member.slots + waiting);
+            (calls, &member.unfinished)
+        });
+        let (closing, open): (Vec<_>, Vec<_>) =
+            transferring.partition(|(_, close)| close.is_cancelled());
+        let closing_calls: usize = closing.iter().map(|(calls, _)| calls).sum();
+        if self.calls.in_flight - self.calls.running < self.calls.slots + closing_calls {
             return true;
         }
         match open.iter().max_by_key(|(calls, _)| *calls) {
-            Some((calls, unfinished)) if *calls > FEW_UNFINISHED => {
-                unfinished.cancel();
+            Some((calls, close)) if *calls > FEW_TRANSFERRING => {
+                close.cancel();
                 true
             }
             _ => false,
@@ -163,7 +173,7 @@ impl State {
         if !self.calls.admits(*held) {
             return None;
         }
-        self.calls.holders += usize::from(*held == 0);
+        self.calls.running_connections += usize::from(*held == 0);
         self.calls.running += 1;
         *held += 1;
         Some(CallSlot(Arc::clone(connection)))
@@ -309,7 +319,7 @@ impl Drop for CallSlot {
         state.calls.running -= 1;
         if let Some(member) = state.members.get_mut(&self.0.id) {
             member.slots -= 1;
-            state.calls.holders -= usize::from(member.slots == 0);
+            state.calls.running_connections -= usize::from(member.slots == 0);
         }
         // Under the same lock, so that no new call takes the slot before those that wait.
         let taken = state.take_slots_for_waiting();

@@ -277,12 +277,12 @@ async fn a_call_whose_request_is_incomplete_holds_no_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_the_connection_with_the_most_unfinished_calls_is_closed() {
-    const MANY: usize = FEW_UNFINISHED + 1;
-    let all = connections(MANY + FEW_UNFINISHED, TIMEOUT);
+async fn at_the_limit_the_connection_with_the_most_transferring_calls_is_closed() {
+    const MANY: usize = FEW_TRANSFERRING + 1;
+    let all = connections(MANY + FEW_TRANSFERRING, TIMEOUT);
     let [most, fewer, other] = [(); 3].map(|()| all.admit(None));
     let begin = |connection: &Connection| connection.handle().begin_call();
-    let unfinished = [(&most, MANY), (&fewer, FEW_UNFINISHED)].map(|(connection, calls)| {
+    let transferring = [(&most, MANY), (&fewer, FEW_TRANSFERRING)].map(|(connection, calls)| {
         let calls = (0..calls).map(|_| begin(connection).expect("there is room"));
         calls.collect::<Vec<_>>()
     });
@@ -296,7 +296,7 @@ async fn at_the_limit_the_connection_with_the_most_unfinished_calls_is_closed() 
     for kept in [&fewer, &other] {
         assert!(!kept.handle().unfinished.is_cancelled());
     }
-    drop(unfinished);
+    drop(transferring);
 }
 
 #[tokio::test(start_paused = true)]
