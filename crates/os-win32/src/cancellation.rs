@@ -1,5 +1,6 @@
 //! A time limit for calls that would otherwise wait for another process without a limit.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle};
 use std::ptr;
@@ -25,20 +26,32 @@ const AGAIN_MS: u32 = 500;
 ///
 /// <https://learn.microsoft.com/windows/win32/fileio/cancelsynchronousio-func>
 pub(crate) fn limited<T>(limit: Duration, call: impl FnOnce() -> OsResult<T>) -> OsResult<T> {
-    let _watch = Watch::start(limit)?;
-    call()
+    thread_local! {
+        /// Made once for each thread, because a removal makes many calls.
+        static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    }
+    WATCH.with_borrow_mut(|watch| {
+        let watch = match watch {
+            Some(watch) => watch,
+            None => watch.insert(Watch::of_this_thread()?),
+        };
+        let _running = watch.start(limit);
+        call()
+    })
 }
 
-/// A timer that cancels the synchronous I/O of a thread until it is dropped.
+/// A timer that cancels the synchronous I/O of a thread.
 struct Watch {
     timer: PTP_TIMER,
     /// The context of the timer.
     _thread: OwnedHandle,
 }
 
+/// A timer that runs until this is dropped.
+struct Running<'a>(&'a Watch);
+
 impl Watch {
-    /// Watches this thread.
-    fn start(limit: Duration) -> OsResult<Self> {
+    fn of_this_thread() -> OsResult<Self> {
         // SAFETY: both functions have no pointers.
         let thread = unsafe { OpenThread(THREAD_TERMINATE, 0, GetCurrentThreadId()) };
         if thread.is_null() {
@@ -53,6 +66,14 @@ impl Watch {
         if timer == 0 {
             return Err(error::last());
         }
+        Ok(Self {
+            timer,
+            _thread: thread,
+        })
+    }
+
+    /// Watches the thread for a call that may take `limit`.
+    fn start(&self, limit: Duration) -> Running<'_> {
         // A negative time is relative, in units of 100 ns.
         let due = i64::try_from(limit.as_nanos() / 100)
             .unwrap_or(i64::MAX)
@@ -63,23 +84,26 @@ impl Watch {
             dwHighDateTime: (due >> 32) as u32,
         };
         // SAFETY: the timer is open, and the time outlives the call.
-        unsafe { SetThreadpoolTimer(timer, &raw const due, AGAIN_MS, 0) };
-        Ok(Self {
-            timer,
-            _thread: thread,
-        })
+        unsafe { SetThreadpoolTimer(self.timer, &raw const due, AGAIN_MS, 0) };
+        Running(self)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the timer is open. After the calls no callback runs or begins, so that none
+        // cancels a later call of the thread or uses its handle after that is closed.
+        unsafe {
+            SetThreadpoolTimer(self.0.timer, ptr::null(), 0, 0);
+            WaitForThreadpoolTimerCallbacks(self.0.timer, 1);
+        }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: the timer is open. After the first two calls no callback runs or begins, so that
-        // none cancels a later call of the thread or uses its handle after that is closed.
-        unsafe {
-            SetThreadpoolTimer(self.timer, ptr::null(), 0, 0);
-            WaitForThreadpoolTimerCallbacks(self.timer, 1);
-            CloseThreadpoolTimer(self.timer);
-        }
+        // SAFETY: the timer is open, and its callback does not run.
+        unsafe { CloseThreadpoolTimer(self.timer) };
     }
 }
 

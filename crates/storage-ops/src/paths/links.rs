@@ -60,12 +60,24 @@ pub(crate) fn create_link(
     };
     let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
     match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
-        Err(code) if !is_refusal(code) => windows.fallbacks.record(Fallback::CreateLink, code),
-        outcome => return outcome.map_err(explained),
+        Ok(()) => {
+            // No document says that a link which was created in this way stays.
+            drop(link);
+            if existing_link(entry, substitute)?.is_some() {
+                return Ok(());
+            }
+            windows
+                .fallbacks
+                .record(Fallback::CreateLink, OsError::FILE_NOT_FOUND);
+        }
+        Err(code) if is_refusal(code) => return Err(explained(code)),
+        Err(code) => {
+            windows.fallbacks.record(Fallback::CreateLink, code);
+            drop(link);
+        }
     }
-    // No known program makes a link in this way. Go's standard library makes all of its links in
-    // the following one.
-    drop(link);
+    // No known program makes a link in the way above. Go's standard library makes all of its links
+    // in the following one.
     let Some(link) = create(link_options)? else {
         return Ok(());
     };

@@ -500,12 +500,18 @@ fn partition_instance(
 /// Grows a partition and its file system to `size` bytes, after refreshing the provider's data of
 /// the disk: a provider that does not know that the disk has grown, or that another program has
 /// deleted the next partition, may refuse the size.
+///
+/// If `is_largest`, the size was computed as the largest one that the disk allows. The provider may
+/// allow less, for example because of the geometry of the disk, and is then asked for its largest
+/// size. That question takes long: the provider also determines the smallest size. Returns false if
+/// the partition has the largest size already.
 pub(crate) async fn resize(
     run: Run<'_>,
     disk: &Disk,
     partition: &Partition,
     size: u64,
-) -> OperationResult<()> {
+    is_largest: bool,
+) -> OperationResult<bool> {
     run.enter(PoolKind::Wmi).await;
     let instance = instance_with_number(run, disk.number)?;
     match check_same(run, disk, &instance) {
@@ -517,8 +523,19 @@ pub(crate) async fn resize(
         }
     }
     let instance = partition_instance(run, disk, partition)?;
-    let arguments = [("Size", Value::Text(size.to_string()))];
-    retry_if_stale(run, || {
+    let to = |size: u64| {
+        let arguments = [("Size", Value::Text(size.to_string()))];
         change(run, disk, &instance, "Resize", &arguments).map(drop)
-    })
+    };
+    match retry_if_stale(run, || to(size)) {
+        Err(error) if is_largest && error.code == Some(code::SIZE_NOT_SUPPORTED) => {
+            let supported = change(run, disk, &instance, "GetSupportedSize", &[])?;
+            match supported.out.u64("SizeMax") {
+                Some(largest) if largest <= partition.length => Ok(false),
+                Some(largest) if largest < size => to(largest).map(|()| true),
+                _ => Err(error),
+            }
+        }
+        resized => resized.map(|()| true),
+    }
 }

@@ -9,7 +9,8 @@ use crate::setup::{
 };
 use faults::{Layer, Race};
 use os::{
-    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Time, Value, Wmi,
+    CallStatus, Instance, MethodCall, Namespace, OsError, OsResult, PendingCall, Returned, Time,
+    Value, Wmi,
 };
 use os_sim::Sim;
 use storage_ops::{ErrorKind, GetVolumeStats, Node, VolumeId};
@@ -82,6 +83,53 @@ fn a_volume_grows_although_the_analysis_of_its_fragmentation_never_ends() {
         assert!(total <= expected && total + MIB > expected, "{total}");
     }
     assert_eq!(node.locked_objects(), 0);
+}
+
+/// A provider whose largest size of a partition is smaller than the free space.
+struct Aligning(u64);
+
+impl Layer for Aligning {
+    fn wmi_call(
+        &self,
+        wmi: &dyn Wmi,
+        call: &MethodCall<'_>,
+        deadline: Time,
+    ) -> OsResult<CallStatus> {
+        let done = |code, out| Ok(CallStatus::Done(Returned { code, out }));
+        match call.method {
+            "Resize" if call.arguments[0].1 != Value::Text(self.0.to_string()) => {
+                done(SIZE_NOT_SUPPORTED, Instance::default())
+            }
+            "GetSupportedSize" => {
+                let largest = ("SizeMax".to_owned(), Value::Text(self.0.to_string()));
+                let properties = [largest].into_iter().collect();
+                done(
+                    0,
+                    Instance {
+                        properties,
+                        ..Instance::default()
+                    },
+                )
+            }
+            _ => wmi.call(call, deadline),
+        }
+    }
+}
+
+const SIZE_NOT_SUPPORTED: u32 = 4097;
+
+#[test]
+fn a_volume_grows_to_the_largest_size_that_the_provider_supports() {
+    let (sim, volume) = grown(GIB);
+    let largest = 2 * GIB - 32 * MIB;
+    let node = layered(&sim, Aligning(largest));
+    for _ in 0..2 {
+        node.run(&resize(volume, 0)).unwrap();
+        assert_eq!(length(&sim), largest);
+    }
+    // A request for more names its size, and fails.
+    let error = node.run(&resize(volume, largest + 10 * MIB)).unwrap_err();
+    assert_eq!(error.code(), Some(OsError(SIZE_NOT_SUPPORTED)));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 //! cannot be followed, and reparse points that are no links.
 
 use crate::setup::{
-    NoProbe, closest, contents, exists, failing_once, is_link, link, mounted_at, node_on, path,
-    probed, refused, rmdir, traced,
+    NoProbe, closest, contents, exists, failing_once, is_link, layered, link, mounted_at, node_on,
+    path, probed, refused, rmdir, traced,
 };
-use faults::Fault;
+use faults::{Fault, Layer};
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
-use os::{Access, NtPath, Open, Options, Os, OsError, U16String};
+use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 use os_sim::Sim;
 use storage_ops::{
     Config, CreateSymlink, ErrorKind, FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink,
@@ -240,6 +240,38 @@ fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_b
             );
         }
     }
+}
+
+/// A file system that says that it keeps an object which is deleted when it is closed, and deletes
+/// the object all the same.
+struct Forgetful;
+
+impl Layer for Forgetful {
+    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
+        if class == FileInfo::DispositionEx {
+            return Ok(());
+        }
+        handle.set(class, input)
+    }
+}
+
+#[test]
+fn a_link_that_windows_loses_after_a_success_is_created_as_go_does() {
+    let sim = os_sim::node().dir(POD).build();
+    let node = layered(&sim, Forgetful);
+    node.run(&new_link()).unwrap();
+    assert_eq!(
+        sim.external()
+            .read_link(r"C:\var\lib\kubelet\pods\l")
+            .unwrap(),
+        POD
+    );
+    let count = FallbackCount {
+        call: "create_link",
+        code: Some(OsError::FILE_NOT_FOUND.0),
+        count: 1,
+    };
+    assert_eq!(node.fallbacks(), [count]);
 }
 
 #[test]

@@ -401,6 +401,44 @@ fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
     assert!(!sim.external().is_link(r"C:\elsewhere"));
 }
 
+/// Mounts elsewhere, as [`FollowsTarget`] does, and does not list the mount points of a volume.
+struct FollowsTargetWithoutList;
+
+impl Layer for FollowsTargetWithoutList {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
+        FollowsTarget.set_volume_mount_point(node, directory, volume)
+    }
+
+    fn volume_paths(&self, _node: &dyn Os, _volume: &U16Str) -> OsResult<Vec<U16String>> {
+        Err(OsError::GEN_FAILURE)
+    }
+}
+
+#[test]
+fn a_volume_is_mounted_although_its_mount_points_cannot_be_listed() {
+    let sim = ntfs().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = probed(&sim, failing("volume_paths", OsError::GEN_FAILURE));
+    node.run(&mount(volume, MOUNT)).unwrap();
+    assert!(sim.external().is_link(MOUNT));
+}
+
+#[test]
+fn the_error_of_a_mount_says_if_a_mount_elsewhere_could_not_be_undone() {
+    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = layered(&sim, FollowsTargetWithoutList);
+    let error = refused(&node, &mount(volume, MOUNT), ErrorKind::Internal);
+    let said = "if Windows has mounted the volume at another directory instead, that mount was not \
+                undone, because the mount points of the volume could not be listed before: ";
+    assert!(error.to_string().contains(said), "{error}");
+}
+
 #[test]
 fn a_mount_that_came_to_be_elsewhere_is_undone() {
     let check = |node: fn(&Sim) -> Node, kind| {

@@ -79,7 +79,6 @@ impl Operation for MountVolume {
             .parent()
             .open_child(entry.leaf(), how)
             .map_err(|code| named(code.into()))?;
-        let path = entry.win32_path()?;
         match Link::of(&*target)? {
             None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
                 return Err(OsError::DIRECTORY.into());
@@ -104,27 +103,22 @@ impl Operation for MountVolume {
             },
         }
         run.begin_mutation()?;
-        let (os, volume) = (run.os(), self.volume.to_windows());
         // If Windows mounts the volume at another directory, this list is needed to find and undo
-        // that mount.
-        let before = os.volume_paths(&volume)?;
-        match os.set_volume_mount_point(&path, &volume) {
-            Ok(()) => {
-                let is_mounted = self.is_mounted_at(&*target);
-                if is_mounted == Ok(true) {
-                    return Ok(());
-                }
-                // Another process can turn the directory into a link although csi-proxy holds a
-                // handle on it. No document says whether Windows follows such a link when it
-                // mounts.
-                self.undo_elsewhere(run.node(), &before)?;
-                is_mounted.and(Err(not_mounted()))?
-            }
+        // that mount. Nothing else needs it.
+        let before = run.os().volume_paths(&self.volume.to_windows());
+        let path = entry.win32_path()?;
+        match run
+            .os()
+            .set_volume_mount_point(&path, &self.volume.to_windows())
+        {
             Err(code) if is_refusal(code) => Err(code.into()),
-            Err(code) => {
-                self.mount_otherwise(run, &entry, target, &before, code)
-                    .await
-            }
+            mounted => self
+                .check_or_mount_otherwise(run, &entry, target, &before, mounted.err())
+                .await
+                .map_err(|error| match before {
+                    Ok(_) => error,
+                    Err(code) => without_undo(error, code),
+                }),
         }
     }
 }
@@ -146,30 +140,38 @@ impl MountVolume {
         Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
     }
 
-    /// Mounts the volume after the mount manager has failed with `code`. First asks the storage
-    /// provider. If the provider fails too, and the cause may be the handle on the directory,
-    /// closes the handle and asks the mount manager again. The parent directories stay open
-    /// meanwhile.
+    /// Checks that the mount manager has mounted the volume at `target`. If it has failed with
+    /// `code`, mounts the volume otherwise:
     ///
-    /// No document says how the mount manager opens the directory.
-    async fn mount_otherwise(
+    /// 1. The first attempt may have had its effect, in spite of the code.
+    /// 2. The storage provider is asked.
+    /// 3. If the cause may be the handle on the directory, the handle is closed, and the mount
+    ///    manager is asked again. The parent directories stay open meanwhile. Another process may
+    ///    then replace the directory, so the directory that now has the path is looked at.
+    ///
+    /// After each attempt without the wanted effect, a mount at another directory is undone: another
+    /// process can turn the directory into a link although csi-proxy holds a handle on it, and no
+    /// document says whether Windows follows such a link, or how it opens the directory.
+    async fn check_or_mount_otherwise(
         &self,
         run: Run<'_>,
         entry: &EntryRef,
         target: Box<dyn Handle>,
-        before: &[U16String],
-        code: OsError,
+        before: &OsResult<Vec<U16String>>,
+        code: Option<OsError>,
     ) -> OperationResult<()> {
-        // The first attempt may have had an effect, in spite of its code.
-        if self.is_mounted_at(&*target)? {
+        let is_mounted = self.is_mounted_at(&*target);
+        if is_mounted == Ok(true) {
             return Ok(());
         }
-        // Before the operation restarts on another thread: it then reads the list again, and a mount
-        // that the first attempt has made elsewhere would count as an earlier one.
         self.undo_elsewhere(run.node(), before)?;
+        is_mounted?;
+        let Some(code) = code else {
+            return Err(not_mounted());
+        };
         run.enter(PoolKind::Wmi).await;
         run.windows().fallbacks.record(Fallback::Mount, code);
-        let (os, volume, path) = (run.os(), self.volume.to_windows(), entry.win32_path()?);
+        let path = entry.win32_path()?;
         let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
         if self.is_mounted_at(&*target)? {
             return Ok(());
@@ -180,9 +182,9 @@ impl MountVolume {
             return Err(after(code, failed));
         }
         drop(target);
-        let mounted = os.set_volume_mount_point(&path, &volume);
-        // Another process may have removed the directory meanwhile, and the volume may be mounted
-        // at a new directory that has the same path.
+        let mounted = run
+            .os()
+            .set_volume_mount_point(&path, &self.volume.to_windows());
         let is_mounted = entry
             .open()
             .map_err(OperationError::from)
@@ -192,12 +194,19 @@ impl MountVolume {
         }
         self.undo_elsewhere(run.node(), before)?;
         mounted?;
-        is_mounted.and(Err(not_mounted()))?
+        is_mounted.and(Err(not_mounted()))
     }
 
     /// Unmounts the volume from the directories that are not in the list `before`: another process
-    /// has replaced the target.
-    fn undo_elsewhere(&self, node: &Node, before: &[U16String]) -> OperationResult<()> {
+    /// has replaced the target. Without the list, unmounts it from none.
+    fn undo_elsewhere(
+        &self,
+        node: &Node,
+        before: &OsResult<Vec<U16String>>,
+    ) -> OperationResult<()> {
+        let Ok(before) = before else {
+            return Ok(());
+        };
         let paths = node.windows.os().volume_paths(&self.volume.to_windows())?;
         let elsewhere = paths.iter().filter(|path| !before.contains(path));
         // A path that cannot be unmounted must not prevent the unmounting of the others.
@@ -216,6 +225,17 @@ fn after(code: OsError, failed: OperationError) -> OperationError {
     } else {
         OperationError::from(code).with_failed_fallback(&failed)
     }
+}
+
+/// Returns the error of a mount that has failed, after the mount points of the volume could not be
+/// listed because of `code`.
+fn without_undo(error: OperationError, code: OsError) -> OperationError {
+    let reason = format!(
+        "{}; if Windows has mounted the volume at another directory instead, that mount was not \
+         undone, because the mount points of the volume could not be listed before: {code}",
+        error.reason
+    );
+    OperationError { reason, ..error }
 }
 
 fn not_mounted() -> OperationError {
@@ -238,7 +258,7 @@ fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
 }
 
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, like
-/// [`MountVolume::mount_otherwise`]. While the directory is not held, a container can make its path
+/// [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a container can make its path
 /// lead to another mount point of the same name (docs/security.md).
 async fn remove_mount_point(
     run: Run<'_>,

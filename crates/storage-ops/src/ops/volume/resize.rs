@@ -105,7 +105,8 @@ impl Operation for ResizeVolume {
             run.enter(PoolKind::Wmi).await;
             // To grow a volume cannot be undone.
             node_volumes::refuse_volume(run, volume).await?;
-            grow(run, &disk, &partition, volume, size).await?;
+            let is_largest = self.size == 0;
+            grow(run, &disk, &partition, volume, size, is_largest).await?;
         }
         fill_partition(run, volume).await
     }
@@ -237,8 +238,11 @@ async fn grow(
     partition: &Partition,
     volume: VolumeId,
     size: u64,
+    is_largest: bool,
 ) -> OperationResult<()> {
-    msft_storage::resize(run, disk, partition, size).await?;
+    if !msft_storage::resize(run, disk, partition, size, is_largest).await? {
+        return Ok(());
+    }
     readings::disk::update(run, disk).await?;
     let mut pauses = run.pauses(run.timeouts().arrival);
     loop {
