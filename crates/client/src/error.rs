@@ -1,6 +1,6 @@
 //! Why a call failed.
 
-use std::fmt;
+use std::{fmt, io};
 
 use api::Request as _;
 use api::volume::v1::GetVolumeIdFromTargetPathRequest;
@@ -23,7 +23,8 @@ const CALL_NUMBER: &str = "csi-proxy-request-id";
 /// A failed call.
 ///
 /// `Display` is one line with the RPC, the message of the node, and the number of the call in the
-/// log of csi-proxy if the daemon sent one. The line contains no password.
+/// log of csi-proxy if the daemon sent one. The line contains no password. `source` returns only
+/// what the line does not say.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -148,6 +149,11 @@ impl Error {
         self.call_number
     }
 
+    /// The error of the system, if the daemon could not be reached. The message ends with its text.
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.source.as_ref()?.downcast_ref()
+    }
+
     /// Whether the same call may succeed later without anything being repaired. Every call may be
     /// repeated: a change that has already been made is left as it is.
     ///
@@ -187,7 +193,10 @@ impl From<Error> for Status {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as _)
+        match self.io_error() {
+            Some(said) => said.source(),
+            None => self.source.as_ref().map(|source| &**source as _),
+        }
     }
 }
 
@@ -280,6 +289,31 @@ mod tests {
             kind("GetVolumeIDFromTargetPath", Code::Unknown, "access denied"),
             ErrorKind::Unknown
         );
+    }
+
+    #[test]
+    fn the_chain_of_an_error_says_nothing_twice() {
+        let error = |message: &str| Error::new(ErrorKind::Unavailable, "X", message);
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let unreachable = error(&format!("cannot connect: {refused}")).with_source(refused);
+        let broken = error("the connection broke").with_source(Status::internal("reset"));
+        let chain = |error: &Error| {
+            let first: &dyn std::error::Error = error;
+            let errors = std::iter::successors(Some(first), |error| error.source());
+            errors.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            chain(&unreachable),
+            ["X failed: cannot connect: connection refused"]
+        );
+        assert_eq!(
+            unreachable.io_error().map(io::Error::kind),
+            Some(io::ErrorKind::ConnectionRefused)
+        );
+        let chain = chain(&broken);
+        assert_eq!(chain[0], "X failed: the connection broke");
+        assert!(chain[1].contains("reset") && chain.len() == 2, "{chain:?}");
+        assert!(broken.io_error().is_none());
     }
 
     #[cfg(feature = "tonic")]

@@ -278,7 +278,7 @@ fn is_without_folder(error: &Error, endpoints: &Endpoints) -> bool {
 
 /// Whether the call failed before it reached a daemon.
 fn is_connecting(error: &Error) -> bool {
-    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<io::Error>)
+    error.io_error().is_some()
 }
 
 /// Whether the connection broke during the call.

@@ -141,6 +141,10 @@ impl fmt::Display for OperationError {
 
 /// A failed operation:
 /// `cannot mount volume \\?\Volume{...}\ at C:\var\...: the directory is not empty (145)`.
+///
+/// The line is complete, and has the code of Windows. Therefore `source` returns nothing, and
+/// [`code`](Self::code) the code: a program that prints an error with its sources says nothing
+/// twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     operation: &'static str,
@@ -198,7 +202,23 @@ pub(crate) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use os::OsError;
+
+    use super::{OperationError, quoted};
+
+    #[test]
+    fn an_error_and_its_sources_say_the_code_of_windows_once() {
+        let error = OperationError::from(OsError::DIR_NOT_EMPTY).in_context("the target");
+        let error = super::Error::new("MountVolume", "mount volume 1 at C:\\v".into(), error);
+        let first: &dyn std::error::Error = &error;
+        let errors = std::iter::successors(Some(first), |error| error.source());
+        let printed: Vec<_> = errors.map(ToString::to_string).collect();
+        assert_eq!(
+            printed.join(": "),
+            r"cannot mount volume 1 at C:\v: the target: the directory is not empty (145)"
+        );
+        assert_eq!(error.code(), Some(OsError::DIR_NOT_EMPTY));
+    }
 
     #[test]
     fn a_quoted_path_reads_as_it_was_sent_and_hides_no_character() {

@@ -12,6 +12,7 @@ use storage_ops::Node;
 
 use crate::SETTLE_TIME;
 use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, unseen_error_of};
+use crate::identity::unchecked;
 use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
@@ -96,8 +97,10 @@ impl ReferenceRun {
         let mut first = request.run(&node);
         let records = trace.take();
         let flushes = flushes(&records);
+        let unchecked = unchecked(&records);
         let calls: Vec<Call> = records.into_iter().map(|record| record.call).collect();
         let mut violations = check_answer(&*request, &first, None);
+        violations.extend(unchecked);
         let unknown = calls.iter().filter(|call| !call.is_known_change());
         violations
             .extend(unknown.map(|call| format!("the table of changes lacks {}", call.primitive)));
@@ -214,6 +217,7 @@ pub fn run(
         baseline: Baseline::of(&sim).with_formats_of(&scenario.spec),
         conflicts: JobConflicts::on(&sim),
         trace: Arc::new(Trace::recording()),
+        seen: Arc::new(Trace::recording()),
     };
     case.run(nth, fault)
 }
@@ -225,7 +229,10 @@ struct Case<'a> {
     reference: &'a ReferenceRun,
     baseline: Baseline,
     conflicts: JobConflicts,
+    /// The calls with the outcomes that the node gave them.
     trace: Arc<Trace>,
+    /// The calls with the outcomes that the operation saw.
+    seen: Arc<Trace>,
 }
 
 impl Case<'_> {
@@ -271,6 +278,7 @@ impl Case<'_> {
             self.sim.advance(SETTLE_TIME);
         }
         violations.extend(self.check_retry(&node));
+        violations.extend(unchecked(&self.seen.take()));
         violations.extend(self.conflicts.take());
         violations
     }
@@ -368,8 +376,12 @@ impl Case<'_> {
                 Arc::new(Race::before(nth_call, remove))
             }
         };
-        let probes: Vec<Arc<dyn Probe>> =
-            vec![Arc::new(self.conflicts.clone()), probe, self.trace.clone()];
+        let probes: Vec<Arc<dyn Probe>> = vec![
+            self.seen.clone(),
+            Arc::new(self.conflicts.clone()),
+            probe,
+            self.trace.clone(),
+        ];
         Arc::new(Probed::new(process, probes))
     }
 

@@ -19,6 +19,7 @@
 pub mod attack;
 pub mod error_codes;
 pub mod fault_sweep;
+pub mod identity;
 pub mod interleaver;
 pub mod invariants;
 pub mod job_conflicts;

@@ -61,12 +61,9 @@ pub struct Evidence {
     /// The disks of the machine before the run.
     #[serde(default)]
     pub disks_of_node: DisksOfNode,
-    /// The fallbacks that the acceptance used, each as its call and the code of Windows.
+    /// The fallbacks that the acceptance used, each as its call and the code of Windows. Those that
+    /// the nodes of a cluster have used are added by hand if the issue has them.
     pub fallbacks: BTreeSet<String>,
-    /// The fallbacks that the nodes of a cluster have used, which is added by hand if the issue has
-    /// them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<BTreeSet<String>>,
 }
 
 impl Evidence {

@@ -24,5 +24,5 @@ pub use disks_of_node::{
 pub use evidence::Evidence;
 pub use machine::{LocalMachine, Machine};
 pub use order::checks;
-pub use page::{BUILDS, part_of_windows_page, report};
+pub use page::{BUILDS, ended_fallbacks, fallbacks, part_of_windows_page, report};
 pub use run::{FREE_SPACE, RECORD_DISKS, Run};

@@ -83,51 +83,80 @@ fn table(all: &[&Evidence]) -> String {
 
 /// Returns the part of docs/windows.md about what is proven.
 pub fn part_of_windows_page(all: &[Evidence]) -> String {
-    let all: Vec<&Evidence> = all
+    let of_windows: Vec<&Evidence> = all
         .iter()
         .filter(|evidence| evidence.system == "Windows")
         .collect();
-    if all.is_empty() {
+    if of_windows.is_empty() {
         return "**csi-proxy has never run on a real Windows node**: [the folder of \
                 reports](evidence/README.md) is empty. [Prove it on your \
                 Windows](prove-on-windows.md).\n"
             .to_owned();
     }
-    let on = |build: &str| -> BTreeSet<&String> {
-        // Windows 10 and 11 have the same builds.
-        let is_of = |evidence: &&&Evidence| {
-            evidence.build == build && evidence.installation.starts_with("Server")
-        };
-        let of: Vec<_> = all.iter().filter(is_of).collect();
-        let fails = |id: &&String| of.iter().any(|evidence| evidence.fails.contains_key(*id));
-        of.iter()
-            .flat_map(|evidence| &evidence.holds)
-            .filter(|id| !fails(id))
-            .collect()
-    };
-    let proven = on(BUILDS[0])
-        .into_iter()
-        .filter(|id| BUILDS.iter().all(|build| on(build).contains(id)))
-        .count();
     let checks = facts::all().len() + ACCEPTANCE.len();
-    let clusters: Vec<&BTreeSet<String>> = all
-        .iter()
-        .filter_map(|evidence| evidence.cluster.as_ref())
-        .collect();
-    let used: BTreeSet<&str> = clusters
-        .iter()
-        .flat_map(|used| used.iter().map(String::as_str))
-        .collect();
+    let ended = ended_fallbacks(all);
     format!(
-        "{}\nProven on each of the builds {}: {proven} of {checks} checks.\n\nFallbacks used in {} \
-         clusters: {}.\n",
-        table(&all),
+        "{}\nProven on each of the builds {}: {} of {checks} checks.\n\n[Fallbacks that the next \
+         release removes](appendix-fallbacks.md#when-a-fallback-ends): {}.\n",
+        table(&of_windows),
         BUILDS.join(", "),
-        clusters.len(),
-        if used.is_empty() {
+        proven(all).len(),
+        if ended.is_empty() {
             "none".to_owned()
         } else {
-            Vec::from_iter(used).join(", ")
+            ended.join(", ")
         },
     )
+}
+
+/// Returns the fallbacks that the rule in docs/appendix-fallbacks.md ends, by their `call`. The
+/// table on that page has the facts that end each of them.
+pub fn ended_fallbacks(all: &[Evidence]) -> Vec<&'static str> {
+    let proven = proven(all);
+    let is_used = |call: &str| {
+        let all = all.iter().filter(|evidence| is_supported(evidence));
+        let mut used = all.flat_map(|evidence| &evidence.fallbacks);
+        used.any(|used| used.split(' ').next() == Some(call))
+    };
+    fallbacks()
+        .filter(|(call, facts)| facts.iter().all(|fact| proven.contains(fact)) && !is_used(call))
+        .map(|(call, _)| call)
+        .collect()
+}
+
+/// Returns the fallbacks of docs/appendix-fallbacks.md, each with the cell about its end: facts, or
+/// that it stays.
+pub fn fallbacks() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let rows = include_str!("../../../docs/appendix-fallbacks.md").lines();
+    rows.filter(|row| row.starts_with("| `") && !row.starts_with("| `call`"))
+        .filter_map(|row| {
+            let call = row.split('`').nth(1)?;
+            let end = row.trim_end_matches(" |").rsplit("| ").next()?;
+            Some((call, end.split(", ").collect()))
+        })
+}
+
+/// Returns the checks that hold on each of the [`BUILDS`], and fail in no report of these builds.
+fn proven(all: &[Evidence]) -> BTreeSet<&str> {
+    let all: Vec<_> = all
+        .iter()
+        .filter(|evidence| is_supported(evidence))
+        .collect();
+    let holds = |id: &str, build: &str| {
+        let mut of_build = all.iter().filter(|evidence| evidence.build == build);
+        of_build.any(|evidence| evidence.holds.contains(id))
+    };
+    let fails = |id: &str| all.iter().any(|evidence| evidence.fails.contains_key(id));
+    let ids = all.iter().flat_map(|evidence| &evidence.holds);
+    ids.map(String::as_str)
+        .filter(|id| BUILDS.iter().all(|build| holds(id, build)) && !fails(id))
+        .collect()
+}
+
+/// Returns whether a report is of one of the [`BUILDS`] of Windows Server. Windows 10 and 11 have
+/// the same builds.
+fn is_supported(evidence: &Evidence) -> bool {
+    evidence.system == "Windows"
+        && evidence.installation.starts_with("Server")
+        && BUILDS.contains(&&*evidence.build)
 }

@@ -81,7 +81,8 @@ impl fmt::Display for CannotServe {
 }
 
 impl std::error::Error for CannotServe {
+    /// The reason is a part of the text already.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.reason)
+        self.reason.source()
     }
 }

@@ -154,10 +154,10 @@ async fn contract_01_an_endpoint_that_cannot_be_opened_fails_the_start_and_is_na
                 _ => bind(address),
             },
         );
-    assert_eq!(
-        failed.expect_err("one fails").to_string(),
-        "cannot serve csi-proxy-v1: no"
-    );
+    let failed = failed.expect_err("one fails");
+    assert_eq!(failed.to_string(), "cannot serve csi-proxy-v1: no");
+    let source = std::error::Error::source(&failed);
+    assert!(source.is_none(), "a chain printer would say it twice");
     let all = Endpoint::open(&location, EndpointSpec::of(&Group::ALL, true), bind)
         .expect("none is taken");
     assert_eq!(

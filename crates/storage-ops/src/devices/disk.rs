@@ -165,33 +165,29 @@ impl Disk {
             self.number,
             Access::GENERIC_READ | Access::GENERIC_WRITE,
         )?;
-        self.check_number()?;
-        Ok(writer.send_attributes(attributes, mask)?)
-    }
-
-    fn send_attributes(&self, attributes: u64, mask: u64) -> OsResult<()> {
         let send = |version: usize| {
             let request = set_request(version, attributes, mask);
             buffer::send(
-                &*self.handle,
+                &*writer.handle,
                 ControlCode::DISK_SET_DISK_ATTRIBUTES,
                 request.as_bytes(),
             )
         };
+        self.check_number()?;
         // Microsoft documents the size of `GET_DISK_ATTRIBUTES`; shipped programs pass that of
         // `SET_DISK_ATTRIBUTES`.
         match send(size_of::<SetDiskAttributes>()) {
-            Err(OsError::INVALID_PARAMETER) => send(size_of::<DiskAttributes>())?,
+            Err(OsError::INVALID_PARAMETER) => {
+                self.check_number()?;
+                send(size_of::<DiskAttributes>())?;
+            }
             outcome => outcome?,
         }
         // The attributes are set, whatever the update answers.
-        self.update().or_else(|code| {
-            if ErrorClass::DeviceRemoved.contains(code) {
-                Err(code)
-            } else {
-                Ok(())
-            }
-        })
+        match writer.update() {
+            Err(code) if ErrorClass::DeviceRemoved.contains(code) => Err(code.into()),
+            _ => Ok(()),
+        }
     }
 }
 
