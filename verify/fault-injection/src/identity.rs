@@ -27,11 +27,19 @@ const OF_PROVIDER: [Check; 3] = [Check::HeldNumber, Check::ProviderPath, Check::
 
 /// The destructive calls, each with the checks that it needs. The signature of a disk is changed
 /// only by Windows itself, when a disk comes online that has the signature of another one.
-const DESTRUCTIVE: [(&str, &[Check]); 4] = [
+const DESTRUCTIVE: [(&str, &[Check]); 5] = [
     ("wmi call MSFT_Disk.Initialize", &OF_PROVIDER),
     ("wmi call MSFT_Disk.CreatePartition", &OF_PROVIDER),
+    ("wmi call MSFT_Partition.Resize", &[Check::HeldNumber]),
     ("wmi call MSFT_Volume.Format", &[Check::DiskOfVolume]),
     ("control DISK_SET_DISK_ATTRIBUTES", &[Check::HeldNumber]),
+];
+
+/// The calls that are made only after the driver of a disk has refused a change.
+const OF_FALLBACK: [(&str, &[Check]); 3] = [
+    ("wmi call MSFT_Disk.Online", &[Check::HeldNumber]),
+    ("wmi call MSFT_Disk.Offline", &[Check::HeldNumber]),
+    ("wmi call MSFT_Disk.SetAttributes", &[Check::HeldNumber]),
 ];
 
 /// The changes that a check outlasts: no other disk or volume arrives because of them.
@@ -73,7 +81,7 @@ impl Check {
     }
 }
 
-/// Returns the primitives of the destructive calls.
+/// Returns the primitives of the destructive calls that an undisturbed run makes.
 pub fn destructive_primitives() -> impl Iterator<Item = &'static str> {
     DESTRUCTIVE.iter().map(|(primitive, _)| *primitive)
 }
@@ -85,6 +93,7 @@ pub fn unchecked(records: &[Record]) -> Vec<String> {
         let call = &record.call;
         let needed = DESTRUCTIVE
             .iter()
+            .chain(&OF_FALLBACK)
             .filter(|(primitive, _)| call.primitive == *primitive)
             .flat_map(|(_, checks)| *checks);
         let since = records[..index]

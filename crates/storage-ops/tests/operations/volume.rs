@@ -1,11 +1,14 @@
 //! Tests of the operations on volumes.
 
 use crate::setup::{
-    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, mount, mounted_at,
-    node_on, ntfs, path, probed, refused, resize, unmount, volume_on, volumes_of,
+    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, layered, mount,
+    mounted_at, node_on, ntfs, path, probed, refused, resize, unmount, volume_on, volumes_of,
 };
-use faults::{Fault, FaultAction, When};
-use os::OsError;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use faults::{Fault, FaultAction, Layer, When};
+use os::abi::ControlCode;
+use os::{Handle, OsError, OsResult};
 use storage_ops::{
     Config, DiskNumber, ErrorKind, FormatVolume, GetClosestVolumeIdFromTargetPath,
     GetDiskNumberFromVolumeId, GetVolumeStats, HostPath, IsVolumeFormatted, ListVolumesOnDisk,
@@ -539,4 +542,69 @@ fn a_volume_that_the_node_itself_uses_is_not_mounted_for_a_container() {
         &MountVolume { volume, target },
         ErrorKind::PermissionDenied,
     );
+}
+
+/// A volume that is on another disk at each look.
+#[derive(Default)]
+struct Moving(AtomicU32);
+
+impl Layer for Moving {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
+        let filled = handle.control(code, input, output)?;
+        if code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS {
+            // The number of the disk of the first extent.
+            let disk = 100 + self.0.fetch_add(1, Ordering::Relaxed);
+            output[8..12].copy_from_slice(&disk.to_ne_bytes());
+        }
+        Ok(filled)
+    }
+}
+
+#[test]
+fn a_volume_whose_disk_changes_at_each_look_is_given_up() {
+    let sim = ntfs().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = layered(&sim, Moving::default());
+    let error = refused(&node, &mount(volume, MOUNT), ErrorKind::FailedPrecondition);
+    let said = "gave up after 6 attempts, because the disk of the volume changed each time";
+    assert!(error.to_string().contains(said), "{error}");
+    assert_eq!(node.locked_objects(), 0);
+}
+
+/// A volume whose disk cannot be queried at the first two looks.
+#[derive(Default)]
+struct Late(AtomicU32);
+
+impl Layer for Late {
+    fn control(
+        &self,
+        handle: &dyn Handle,
+        code: ControlCode,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> OsResult<usize> {
+        if code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS
+            && self.0.fetch_add(1, Ordering::Relaxed) < 2
+        {
+            return Err(OsError::FILE_NOT_FOUND);
+        }
+        handle.control(code, input, output)
+    }
+}
+
+#[test]
+fn a_volume_whose_disk_was_not_known_in_time_is_not_unmounted_without_the_lock() {
+    let sim = ntfs().mounted(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = layered(&sim, Late::default());
+    let error = refused(&node, &unmount(volume, MOUNT), ErrorKind::Busy);
+    let said = "the node has changed, and disk 1 would have to be locked; repeat the request";
+    assert!(error.to_string().contains(said), "{error}");
+    node.run(&unmount(volume, MOUNT)).unwrap();
 }
