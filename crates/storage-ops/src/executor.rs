@@ -31,13 +31,12 @@ use tracing::Instrument as _;
 use crate::error::{Error, ErrorKind, OperationError, OperationResult};
 use crate::executor::inline_reads::InlineReads;
 use crate::executor::operation::{Coalesce, Operation, conclude, conduct};
-use crate::executor::progress::{
-    Entry, LockWaitCount, Requester, Requests, Stage, Tracked, Waiting,
-};
+use crate::executor::progress::{Entry, LockWaitCount, Requests, Stage, Tracked, Waiting};
 use crate::node::Node;
 use crate::scheduling::context::{Commit, Wait};
 use crate::scheduling::locks::{Guard, Owner};
 use crate::scheduling::quotas::{ConnectionId, Holder};
+use crate::scheduling::requester::Requester;
 use crate::scheduling::worker_pools::{DEFECT, Thread, WorkerPools, catch_panic};
 use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource};
 use crate::sync::{Arc, Mutex, lock, spawn};

@@ -63,7 +63,7 @@ pub use error::{Error, ErrorKind, OperationError, OperationResult};
 pub use executor::Executor;
 pub use executor::activity::{ActiveRequest, Activity, LockUse, RequestState};
 pub use executor::operation::{Coalesce, Operation};
-pub use executor::progress::{Call, LockWaitCount, Requester};
+pub use executor::progress::LockWaitCount;
 pub use node::Node;
 pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
 pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
@@ -72,6 +72,7 @@ pub use os::abi::Sid;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;
 pub use scheduling::quotas::ConnectionId;
+pub use scheduling::requester::{Call, Requester};
 pub use scheduling::worker_pools::{BLOCKING_THREADS, OPERATIONS_MEMORY, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext,

@@ -4,6 +4,7 @@ pub(crate) mod context;
 pub(crate) mod locks;
 pub(crate) mod pool_kind;
 pub(crate) mod quotas;
+pub(crate) mod requester;
 pub(crate) mod worker_pools;
 
 pub(crate) use context::OperationContext;

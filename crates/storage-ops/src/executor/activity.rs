@@ -5,9 +5,10 @@ use std::fmt;
 use terminal_text::escaped;
 
 use crate::executor::Executor;
-use crate::executor::progress::{Call, LockWaitCount, Request, Stage};
+use crate::executor::progress::{LockWaitCount, Request, Stage};
 use crate::scheduling::locks::{KeyUse, QueuedRequest};
 use crate::scheduling::quotas::Holder;
+use crate::scheduling::requester::Call;
 use crate::scheduling::worker_pools::PoolUse;
 use crate::scheduling::{LockKey, PoolKind};
 use crate::sync::lock;

@@ -5,10 +5,10 @@ use std::task::{Context, Poll, Waker};
 
 use crate::error::{Error, OperationResult};
 use crate::executor::operation::{Operation, conclude, conduct};
-use crate::executor::progress::Requester;
 use crate::node::Node;
 use crate::scheduling::context::Wait;
 use crate::scheduling::locks::Guard;
+use crate::scheduling::requester::Requester;
 use crate::scheduling::{LockKey, OperationContext};
 use crate::sync::Arc;
 

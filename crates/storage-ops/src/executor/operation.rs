@@ -5,9 +5,9 @@ use std::future::{Future, ready};
 use std::hash::Hash;
 
 use crate::error::{Error, OperationError, OperationResult};
-use crate::executor::progress::Requester;
 use crate::node::Node;
 use crate::node::run::Run;
+use crate::scheduling::requester::Requester;
 use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource};
 
 /// A storage operation with its arguments. Two equal operations request the same thing.
