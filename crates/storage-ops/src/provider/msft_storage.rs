@@ -61,7 +61,8 @@ pub(crate) fn record_of(volume: VolumeId) -> (U16String, U16String) {
     )
 }
 
-/// Calls a method that changes a disk, or a partition of it.
+/// Calls a method that changes a disk, or a partition of it, after checking that the disk still has
+/// its number.
 fn change(
     run: Run<'_>,
     disk: &Disk,
@@ -69,6 +70,7 @@ fn change(
     method: &str,
     arguments: &[(&str, Value)],
 ) -> OperationResult<Returned> {
+    disk.check_number()?;
     invoke(
         run,
         &instance.path,
@@ -314,7 +316,6 @@ pub(crate) async fn bring_new_volume_online(
     run.enter(PoolKind::Wmi).await;
     let online = |instance: &Instance| change(run, disk, instance, "Online", &[]).map(drop);
     if let Some(instance) = created_partition(created, partition) {
-        disk.check_number()?;
         match online(&instance) {
             Err(error)
                 if !matches!(
@@ -376,12 +377,12 @@ impl<'a> Format<'a> {
                 .map(|bytes| ("AllocationUnitSize", Value::U32(bytes))),
         );
         run.enter(PoolKind::Wmi).await;
-        let disk = volume::disk_of(run.os(), id).and_then(|number| Disk::hold(run.os(), number));
+        let number = run.locked_disk().expect("the disk of the volume is locked");
         Self {
             run,
             id,
             arguments,
-            disk,
+            disk: Disk::hold(run.os(), number),
             refused: None,
         }
     }
@@ -493,7 +494,6 @@ fn partition_instance(
         instance_of(run, disk)?;
         found = select()?;
     }
-    disk.check_number()?;
     Ok(found)
 }
 

@@ -83,7 +83,7 @@ impl Operation for ResizeVolume {
                 *volumes.first().ok_or_else(none)?
             }
         };
-        let number = readings::volume::locked_disk_of(run, volume).await?;
+        let number = run.locked_disk().expect("the disk of the volume is locked");
         let disk = Disk::open_for_read(run.os(), number)?;
         readings::disk::update(run, &disk).await?;
         let extent = readings::volume::extent(run, volume).await?;
@@ -274,7 +274,7 @@ async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
     {
         return Ok(());
     }
-    readings::volume::locked_disk_of(run, volume).await?;
+    run.ensure_locked(&LockKey::Disk(DiskNumber(extent.disk_number)))?;
     node_volumes::refuse_volume(run, volume).await?;
     run.begin_mutation()?;
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
