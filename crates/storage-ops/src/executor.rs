@@ -5,12 +5,11 @@
 //! on the thread that polls it, as long as another thread of the runtime remains free.
 //!
 //! A change is a job of its own. A request that equals a job in progress shares its result if
-//! [`Operation::COALESCE`] allows it. A job waits for its locks, then for a thread of its pool, and
-//! only then occupies a thread. When it enters another pool, it keeps its locks and its values, and
-//! gives its thread back while it waits. So no operation that waits keeps another from going on,
-//! except by its locks, which it requests before it has a thread. If every caller cancels before
-//! the first change, the job is cancelled; after the first change it runs to its end, and a retry
-//! joins it.
+//! [`Operation::COALESCE`] allows it. A job may first look up what it must lock, on a thread that it
+//! gives back. It waits for its locks and for every thread without occupying a thread, and keeps
+//! its locks and its values when it enters another pool. So an operation that waits delays others
+//! only by its locks. If every caller cancels before the first change, the job is cancelled; after
+//! the first change it runs to its end, and a retry joins it.
 
 pub(crate) mod activity;
 mod inline_reads;
@@ -76,7 +75,7 @@ struct Job<O: Operation> {
 /// How an operation runs.
 #[derive(Clone)]
 enum Execution<O: Operation> {
-    /// As a read for one caller. Nothing cancels a read after it has a thread.
+    /// As a read for one caller. A read that has a thread runs until it ends or waits.
     Read { _entry: Arc<Entry> },
     /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
@@ -85,9 +84,10 @@ enum Execution<O: Operation> {
 /// How far a job is, which decides whether callers may join it and whether it can be cancelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JobPhase {
-    /// Waiting for locks or its first thread.
+    /// Before its first thread.
     Queued,
-    /// Before the first change, after its first thread.
+    /// Before the first change, after its first thread. A job that has looked up its locks also waits
+    /// for them in this phase.
     Reading,
     /// After the first change has begun; runs to its end.
     Changing,
@@ -433,7 +433,7 @@ impl Executor {
     }
 }
 
-/// What is left of an operation.
+/// An operation between two polls.
 struct Course<O: Operation> {
     /// `None` when the operation has ended.
     future: Option<OperationFuture<O>>,
@@ -469,7 +469,7 @@ impl<O: Operation> Course<O> {
         }
     }
 
-    /// Goes on on this thread, which may be of a pool, until the operation has ended or waits.
+    /// Continues on this thread, which may be of a pool, until the operation has ended or waits.
     /// Fails if it panics.
     fn go_on(&mut self, pool: Option<PoolKind>) -> OperationResult<Progress<O>> {
         self.last = pool.or(self.last);
@@ -482,8 +482,8 @@ impl<O: Operation> Course<O> {
         Ok(progress)
     }
 
-    /// Goes on on a thread of a pool until the operation has ended or waits. Fails if it panics, or
-    /// if the callers of the job have cancelled.
+    /// Continues on a thread of a pool until the operation has ended or waits. Fails if it panics,
+    /// or if the callers of the job have cancelled.
     async fn go_on_at(
         mut self,
         (pool, thread): (PoolKind, Thread),
@@ -509,9 +509,9 @@ impl<O: Operation> Course<O> {
 }
 
 impl<O: Operation> Drop for Course<O> {
-    /// Drops the values of an operation that has not ended, on a thread of the pool in which it
-    /// has last run: it may have open handles, and a device that hangs may block the thread that
-    /// closes them.
+    /// Drops an operation that has not ended, with its handles and its share of the locks, on a
+    /// thread of the pool in which it has last run: a device that hangs may block the thread that
+    /// closes a handle. The locks are released after the handles.
     fn drop(&mut self) {
         let (Some(future), Some(pool)) = (self.future.take(), self.last) else {
             return;

@@ -80,7 +80,8 @@ pub struct LockUse {
     pub key: LockKey,
     /// The numbers of the calls that hold the lock.
     pub held_by: Vec<u64>,
-    /// How many calls of Windows hold the lock although their request has ended.
+    /// How many calls of Windows, and cancelled requests whose handles are not closed yet, hold the
+    /// lock although their request has ended.
     pub held_by_others: usize,
     /// The numbers of the calls that wait for the lock, in their order.
     pub waiting: Vec<u64>,

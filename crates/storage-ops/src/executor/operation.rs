@@ -59,7 +59,7 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Looks up the further keys that the operation must lock, such as the disk of a volume, on a
-    /// thread of [`Self::POOL`]. [`conduct`] calls this before it requests the locks and again when
+    /// thread of [`Self::POOL`] or, after a fallback, of the pool for WMI. [`conduct`] calls this before it requests the locks and again when
     /// it has them: the object may have moved meanwhile.
     #[doc(hidden)]
     fn look_up_lock_keys(
@@ -69,19 +69,18 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
         ready(Ok(Vec::new()))
     }
 
-    /// Runs the operation under its locks, from its first line to its last, once. The operation
-    /// begins on a thread of [`Self::POOL`] and goes on on a thread of each pool that it enters. It
-    /// must not enter a pool in the middle of a sequence of calls that one thread must make.
+    /// Runs the operation once, under its locks. It begins on a thread of [`Self::POOL`], or of the
+    /// pool that the look-up has entered last, and may continue on another thread after
+    /// [`OperationContext::enter`]. Calls that one thread must make have no `enter` between them.
     #[doc(hidden)]
     fn run(&self, run: Run<'_>) -> impl Future<Output = OperationResult<Self::Output>> + Send;
 }
 
-/// How often the locks are requested before an operation fails, because the keys that it has looked
-/// up change each time.
+/// The maximum number of lock requests of one operation whose looked-up keys keep changing.
 const MAX_LOCK_REQUESTS: usize = 6;
 
-/// Runs an operation from its beginning to its end. The future is pending only while it waits for
-/// what is in `context`.
+/// Runs an operation from its beginning to its end. The future is pending only after it has set a
+/// [`Wait`](crate::scheduling::context::Wait) in `context`.
 ///
 /// This is the course of every operation, whoever polls it: [`Node::run`] on the thread of its
 /// caller, and the executor on the threads of its pools.
@@ -106,8 +105,7 @@ pub(crate) async fn conduct<O: Operation>(
         context.set_locks(None);
     }
     Err(OperationError::precondition(format!(
-        "gave up after {MAX_LOCK_REQUESTS} attempts, because the disk of the volume changed each \
-         time"
+        "gave up after {MAX_LOCK_REQUESTS} attempts, because the objects to lock changed each time"
     )))
 }
 

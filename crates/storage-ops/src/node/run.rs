@@ -16,9 +16,9 @@ use crate::windows::{Fallback, Windows};
 pub(crate) enum ProviderUse {
     /// The provider may not be asked, because a wrong answer could destroy data.
     Forbidden,
-    /// The provider may be asked, but not changed: the operation has no locks yet.
+    /// The provider may be queried, but not made to refresh its cache.
     QueriesOnly,
-    /// The provider may be asked, and may be made to refresh its cache.
+    /// The provider may be queried, and made to refresh its cache.
     Allowed,
 }
 
@@ -108,8 +108,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns `first`, the result of a primary call. If its error says nothing about the object,
-    /// returns the result of the fallback, `second`, which runs on a thread of the pool for WMI. If
-    /// the fallback fails too, returns the error of `first` with both reasons.
+    /// returns the result of the fallback, `second`, which runs on a thread of the pool for WMI,
+    /// where the operation then stays. If the fallback fails too, returns the error of `first` with both reasons.
     pub(crate) async fn or_fallback<T: Send>(
         self,
         fallback: Fallback,
@@ -140,8 +140,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pauses between looks at what Windows is about to do.
 ///
-/// The operation pauses on a thread that does nothing else, and also takes the next look there. The
-/// first look, before any pause, needs no such thread.
+/// The operation pauses on a thread of the pool for arrivals, and takes the next look there unless
+/// the look enters another pool. The first look, before any pause, needs no such thread.
 pub(crate) struct Pauses<'a> {
     run: Run<'a>,
     end: Time,

@@ -11,18 +11,18 @@ use crate::scheduling::pool_kind::{PoolKind, Resource};
 use crate::sync::{Arc, Mutex, lock};
 use crate::types::DiskNumber;
 
-/// Asks the callers of an operation whether it may make a change. Once this returns true, the
-/// operation runs to its end.
+/// Returns whether an operation may make a change: whether a caller still waits, or a change has
+/// begun. Once this returns true, the operation runs to its end.
 pub(crate) type Commit = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What an operation waits for. Its future is pending, and holds neither a thread nor a permission
-/// to use one.
+/// What a pending operation waits for. Meanwhile it holds neither a thread nor the permission to use
+/// one.
 #[derive(Debug)]
 pub(crate) enum Wait {
     /// Exclusive locks of these keys.
     ForLocks(Vec<LockKey>),
-    /// A thread of the pool. What the thread does next waits for this resource, or for the resource
-    /// of the operation if this is `None`.
+    /// A thread of the pool. The thread counts against the quota of this resource, or of the
+    /// resource of the operation if this is `None`.
     ForThread(PoolKind, Option<Resource>),
 }
 
@@ -39,7 +39,8 @@ pub struct OperationContext {
 struct State {
     /// `None` if the operation has no locks.
     guard: Option<Arc<Guard>>,
-    /// The pool of the current thread. `None` outside all pools.
+    /// The pool of the thread on which the operation is polled now or next. `None` outside all
+    /// pools.
     pool: Option<PoolKind>,
     wait: Option<Wait>,
 }
@@ -63,9 +64,9 @@ impl OperationContext {
         Err(OperationError::cancelled())
     }
 
-    /// Goes on on a thread of `pool`. Must precede a call that can hang and is of the kind that the
-    /// pool is for. The operation waits without a thread, keeps its locks and its values, and stays
-    /// on the new thread until it enters another pool.
+    /// Continues on a thread of `pool`; does nothing if the current thread is one. Must precede a
+    /// call that can hang and is of the kind that the pool is for. The operation waits without a
+    /// thread, keeps its locks and its values, and stays in the pool until it enters another one.
     pub(crate) async fn enter(&self, pool: PoolKind) {
         self.enter_for(pool, None).await;
     }
@@ -78,8 +79,7 @@ impl OperationContext {
         }
     }
 
-    /// Waits for exclusive locks of `keys`. The operation has no locks yet, and no thread
-    /// afterwards.
+    /// Waits for exclusive locks of `keys`, for an operation without locks. Gives its thread back.
     pub(crate) async fn lock(&self, keys: Vec<LockKey>) {
         self.wait(Wait::ForLocks(keys)).await;
     }
@@ -107,7 +107,7 @@ impl OperationContext {
         lock(&self.state).pool = Some(pool);
     }
 
-    /// Gives the operation its locks, or takes them back.
+    /// Gives the operation its locks, or drops its share of them.
     pub(crate) fn set_locks(&self, guard: Option<Arc<Guard>>) {
         let before = std::mem::replace(&mut lock(&self.state).guard, guard);
         // Dropped without the lock.

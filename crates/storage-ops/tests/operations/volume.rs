@@ -572,7 +572,7 @@ fn a_volume_whose_disk_changes_at_each_look_is_given_up() {
     let volume = volume_on(&node_on(&sim), 1);
     let node = layered(&sim, Moving::default());
     let error = refused(&node, &mount(volume, MOUNT), ErrorKind::FailedPrecondition);
-    let said = "gave up after 6 attempts, because the disk of the volume changed each time";
+    let said = "gave up after 6 attempts, because the objects to lock changed each time";
     assert!(error.to_string().contains(said), "{error}");
     assert_eq!(node.locked_objects(), 0);
 }

@@ -73,8 +73,8 @@ impl Operation for MountVolume {
             .directories
             .entry(run.os(), &self.target, None, how)
             .map_err(named)?;
-        // Held without sharing deletion until the end, so that the path keeps leading to this
-        // directory.
+        // Held without sharing deletion until the volume is mounted, or until the last attempt to
+        // mount it, so that the path keeps leading to this directory.
         let mut target = entry
             .parent()
             .open_child(entry.leaf(), how)
@@ -140,13 +140,13 @@ impl MountVolume {
         Ok(Link::of(directory)?.and_then(|link| link.volume()) == Some(self.volume))
     }
 
-    /// Checks that the mount manager has mounted the volume at `target`. If it has failed with
-    /// `code`, mounts the volume otherwise:
+    /// Checks that the mount manager has mounted the volume at `target`. If the mount manager has
+    /// failed with `code`, does the following until the volume is mounted:
     ///
-    /// 1. The first attempt may have had its effect, in spite of the code.
-    /// 2. The storage provider is asked.
-    /// 3. If the cause may be the handle on the directory, the handle is closed, and the mount
-    ///    manager is asked again. The parent directories stay open meanwhile. Another process may
+    /// 1. Looks whether the volume is mounted in spite of the code.
+    /// 2. Makes the storage provider mount the volume.
+    /// 3. If the cause may be the handle on the directory: closes the handle, and makes the mount
+    ///    manager mount the volume. The parent directories stay open meanwhile. Another process may
     ///    then replace the directory, so the directory that now has the path is looked at.
     ///
     /// After each attempt without the wanted effect, a mount at another directory is undone: another
@@ -197,8 +197,8 @@ impl MountVolume {
         is_mounted.and(Err(not_mounted()))
     }
 
-    /// Unmounts the volume from the directories that are not in the list `before`: another process
-    /// has replaced the target. Without the list, unmounts it from none.
+    /// Unmounts the volume from directories that are not in the list `before`, where it has been
+    /// mounted because another process replaced the target. Without the list, unmounts it from none.
     fn undo_elsewhere(
         &self,
         node: &Node,
@@ -243,8 +243,8 @@ fn not_mounted() -> OperationError {
     OperationError::new(ErrorKind::Internal, reason)
 }
 
-/// Succeeds if a directory at which no volume is mounted is empty, as an earlier UnmountVolume whose
-/// answer was lost has left it. Drivers remove the directory with its contents next.
+/// For a directory at which no volume is mounted: succeeds if the directory is empty, as after an
+/// UnmountVolume whose answer was lost. Drivers remove the directory with its contents next.
 fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
     ensure_directory(directory)?;
     match names(directory, 1)?.names.first() {
@@ -257,8 +257,8 @@ fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
     }
 }
 
-/// Removes the mount point of `volume` at `entry`, which is open as `target`, like
-/// [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a container can make its path
+/// Removes the mount point of `volume` at `entry`, which is open as `target`, with the
+/// same steps as [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a container can make its path
 /// lead to another mount point of the same name (docs/security.md).
 async fn remove_mount_point(
     run: Run<'_>,
