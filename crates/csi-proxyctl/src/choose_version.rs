@@ -3,7 +3,7 @@
 //! A command names an RPC, and perhaps a version. [`Choice::candidates`] has the versions that the
 //! command accepts: the given version, or all versions in which the RPC has the same messages, the
 //! preferred version first. The client calls the first of them that the node serves (`attempt` in
-//! `crates/client/src/rpc.rs`).
+//! `crates/client/src/client/rpc.rs`).
 
 use api::{GROUP_VERSIONS, Group, GroupVersion, Rpc};
 
