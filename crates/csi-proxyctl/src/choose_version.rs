@@ -6,9 +6,8 @@
 //! `crates/client/src/client/rpc.rs`).
 
 use api::{GROUP_VERSIONS, Group, GroupVersion, Rpc};
-
-use crate::args::API_VERSION;
-use crate::failure::Failure;
+use command_line::args::API_VERSION;
+use command_line::failure::Failure;
 
 /// An RPC, and the versions in which a command may call it.
 #[derive(Clone, Copy)]
