@@ -19,6 +19,8 @@
 //!
 //! `Debug` redacts a field with `password` or `secret` in its name.
 
+// The modules, from the lowest: `table`, `group_version`, `encoded`.
+
 mod encoded;
 mod group_version;
 mod table;

@@ -1,4 +1,12 @@
-//! The client and its settings.
+//! The client and its settings. Each API group is a view of the client, in a file of its own.
+
+pub(crate) mod disk;
+pub(crate) mod filesystem;
+pub(crate) mod iscsi;
+mod rpc;
+pub(crate) mod smb;
+pub(crate) mod system;
+pub(crate) mod volume;
 
 use std::env;
 use std::ffi::OsString;
@@ -9,19 +17,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{EncodedCodec, Group, GroupVersion, Request};
+use disk::Disk;
+use filesystem::Filesystem;
+use iscsi::Iscsi;
+use rpc::{DELAYS, Effect, Rpc};
+use smb::Smb;
+use system::System;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic_prost::ProstCodec;
 use transport::address::Location;
+use volume::Volume;
 
 use crate::connection::{BoxedFuture, Connections, Endpoints, Stream};
-use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
-use crate::filesystem::Filesystem;
-use crate::iscsi::Iscsi;
-use crate::rpc::{self, DELAYS, Effect, Rpc};
-use crate::smb::Smb;
-use crate::system::System;
-use crate::volume::Volume;
 
 /// How long a call may take by default: as long as kubelet gives a CSI call.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(2 * 60);

@@ -1,10 +1,8 @@
-//! The commands of `csi-proxy`, and what the parsers of both programs' commands share.
-
-use std::fmt;
+//! The commands of `csi-proxy`.
 
 use crate::doctor::{CSI_PROXY_DOCTOR, Doctor};
 use crate::flags::{FlagError, Flags};
-use crate::program::CSI_PROXY;
+use crate::program::{CSI_PROXY, CommandError, no_more};
 use crate::service::Task;
 
 /// A command of `csi-proxy`.
@@ -21,50 +19,6 @@ pub enum Command {
     Help,
     /// Print the version.
     Version,
-}
-
-/// An invalid command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CommandError {
-    /// An unknown command.
-    Unknown(String),
-    /// An argument for a command that takes none.
-    UnexpectedArgument(&'static str, String),
-    /// `service` without a task.
-    NoTask,
-    /// Flags that cannot be parsed.
-    Flags(FlagError),
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(word) if word == "demo" => {
-                f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'")
-            }
-            Self::Unknown(word) => write!(f, "unknown command '{word}'"),
-            Self::UnexpectedArgument(command, word) => {
-                write!(f, "unexpected argument '{word}' after '{command}'")
-            }
-            Self::NoTask => {
-                f.write_str("'service' needs one of install, flags, uninstall and status")
-            }
-            Self::Flags(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}
-
-/// Refuses arguments after `command`, which takes none.
-pub fn no_more(
-    command: &'static str,
-    mut arguments: impl Iterator<Item = String>,
-) -> Result<(), CommandError> {
-    match arguments.next() {
-        None => Ok(()),
-        Some(word) => Err(CommandError::UnexpectedArgument(command, word)),
-    }
 }
 
 impl Command {

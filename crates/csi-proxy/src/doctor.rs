@@ -14,11 +14,9 @@ use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
 use terminal_text::{escaped, escaped_json};
 
-use crate::VERSION;
-use crate::command::{CommandError, no_more};
 use crate::flags::help::Help;
-use crate::flags::{FlagError, Flags};
-use crate::program::{Program, is_broken_pipe};
+use crate::flags::{FlagError, Flags, Program};
+use crate::program::{CommandError, VERSION, is_broken_pipe, no_more};
 use crate::serve::Backend;
 use crate::{serve, service};
 

@@ -4,7 +4,7 @@
 //! Nodes start csi-proxy with command lines that were written for a Go program, so [`parser`] reads
 //! them exactly as Go's `flag` package does. The flags are data, in [`TABLE`]; the parser,
 //! [`help`], [`markdown`] and the tests follow from it. A program's own flags are a second table of
-//! the same kind: see [`Program`](crate::program::Program).
+//! the same kind: see [`Program`].
 
 pub mod help;
 pub mod markdown;
@@ -40,6 +40,19 @@ pub struct Section<T: 'static = Flags> {
     pub title: &'static str,
     /// The flags.
     pub flags: &'static [Flag<T>],
+}
+
+/// A program: its name, its help, and the flags that only this program has. `T` has the values of
+/// all of its flags.
+pub struct Program<T: 'static> {
+    /// The name that users type.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Each command with its arguments, and what it does.
+    pub commands: &'static [(&'static str, &'static str)],
+    /// The flags that it has beyond [`TABLE`].
+    pub own_flags: &'static [Section<T>],
 }
 
 /// Returns all flags of `sections`.

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use csi_proxy::VERSION;
 use csi_proxy::command::Command;
+use csi_proxy::daemon;
 use csi_proxy::doctor::CSI_PROXY_DOCTOR;
 use csi_proxy::flags::help::Help;
-use csi_proxy::platform;
 use csi_proxy::program::CSI_PROXY;
 
 fn main() -> ExitCode {
@@ -19,10 +19,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Box<dyn Error>> {
     let mut out = anstream::stdout();
     match command {
-        Command::Serve(flags) => platform::serve(*flags, out)?,
-        Command::Service(task) => platform::manage_service(task, out)?,
+        Command::Serve(flags) => daemon::serve(*flags, out)?,
+        Command::Service(task) => daemon::manage_service(task, out)?,
         Command::Doctor(doctor) => {
-            return Ok(doctor.run(&CSI_PROXY_DOCTOR, |_| Ok(platform::examined_node()?), out));
+            return Ok(doctor.run(&CSI_PROXY_DOCTOR, |_| Ok(daemon::examined_node()?), out));
         }
         Command::Help => write!(out, "{}", Help(&CSI_PROXY))?,
         Command::Version => writeln!(out, "csi-proxy {VERSION}")?,

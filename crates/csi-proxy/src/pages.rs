@@ -31,8 +31,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{self, FormatTime as _};
 use transport::address::Location;
 
-use crate::VERSION;
 use crate::flags::Flags;
+use crate::program::VERSION;
 
 /// Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";

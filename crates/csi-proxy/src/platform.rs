@@ -1,11 +1,8 @@
-//! What differs by operating system: the node that the daemon serves and the Windows service, this
-//! process's own resources, and the signals to stop.
-//!
-//! csi-proxy-sim runs on every system. csi-proxy needs Windows: on other systems its commands fail
-//! and name csi-proxy-sim.
+//! What differs by operating system: this process's own resources and files, and the signals to
+//! stop.
 
 #[cfg(windows)]
-#[path = "platform/windows/node.rs"]
+#[path = "platform/windows.rs"]
 mod imp;
 
 #[cfg(not(windows))]

@@ -1,32 +1,22 @@
-//! A program that serves: how the command lines of `csi-proxy` and `csi-proxy-sim` differ.
+//! The command lines of `csi-proxy` and `csi-proxy-sim`: running them, and what is invalid in them.
 
 use std::env;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use crate::command::CommandError;
 use crate::flags::table::switch;
-use crate::flags::{Flag, FlagKind, Flags, Section};
+use crate::flags::{Flag, FlagError, FlagKind, Flags, Program, Section};
 use crate::platform;
+
+/// The version of the program, with the commit if it is known, such as `0.1.0+1a2b3c4d5e6f`.
+pub const VERSION: &str = env!("CSI_PROXY_VERSION");
 
 /// The exit code of a command that failed.
 const FAILED: u8 = 1;
 /// The exit code of Go programs for a command line that cannot be parsed.
 const USAGE: u8 = 2;
-
-/// A program: its name, its help, and the flags that only this program has. `T` has the values of
-/// all of its flags.
-pub struct Program<T: 'static> {
-    /// The name that users type.
-    pub name: &'static str,
-    /// What it does, in a sentence.
-    pub about: &'static str,
-    /// Each command with its arguments, and what it does.
-    pub commands: &'static [(&'static str, &'static str)],
-    /// The flags that it has beyond [`TABLE`](crate::flags::TABLE).
-    pub own_flags: &'static [Section<T>],
-}
 
 /// The flag of `service install` that makes its warnings errors.
 pub(crate) const REQUIRE_SAFE_FOLDERS: &str = "require-safe-folders";
@@ -72,6 +62,50 @@ pub static CSI_PROXY: Program<Flags> = Program {
         ],
     }],
 };
+
+/// An invalid command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// An unknown command.
+    Unknown(String),
+    /// An argument for a command that takes none.
+    UnexpectedArgument(&'static str, String),
+    /// `service` without a task.
+    NoTask,
+    /// Flags that cannot be parsed.
+    Flags(FlagError),
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(word) if word == "demo" => {
+                f.write_str("unknown command 'demo'; use 'csi-proxy-sim demo'")
+            }
+            Self::Unknown(word) => write!(f, "unknown command '{word}'"),
+            Self::UnexpectedArgument(command, word) => {
+                write!(f, "unexpected argument '{word}' after '{command}'")
+            }
+            Self::NoTask => {
+                f.write_str("'service' needs one of install, flags, uninstall and status")
+            }
+            Self::Flags(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+/// Refuses arguments after `command`, which takes none.
+pub fn no_more(
+    command: &'static str,
+    mut arguments: impl Iterator<Item = String>,
+) -> Result<(), CommandError> {
+    match arguments.next() {
+        None => Ok(()),
+        Some(word) => Err(CommandError::UnexpectedArgument(command, word)),
+    }
+}
 
 impl<T> Program<T> {
     /// Parses this process's command line, runs the command, and returns the exit code: that of

@@ -17,12 +17,12 @@ use storage_ops::{BLOCKING_THREADS, Executor, HostPath, Node};
 use transport::address::{Address, Location};
 use transport::listener::Listener;
 
-use crate::VERSION;
 use crate::flags::{Flags, LogFlags};
 use crate::http_server::HttpListener;
 use crate::log;
 use crate::pages::Pages;
 use crate::platform::{StopSignals, raise_open_files};
+use crate::program::VERSION;
 
 /// Threads for blocking work other than storage operations: the runtime's own, such as resolving
 /// host names.

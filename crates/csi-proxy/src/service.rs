@@ -1,5 +1,5 @@
 //! The Windows service `csiproxy`: its name, the command `service`, and the reports while it stops.
-//! `platform/windows/service.rs` runs and installs the service, and has its times.
+//! `daemon/windows/service.rs` runs and installs the service, and has its times.
 
 use std::error::Error;
 use std::pin::pin;
@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::command::{CommandError, no_more};
 use crate::flags::parser::name_of_flag;
-use crate::program::{CSI_PROXY, REQUIRE_SAFE_FOLDERS};
+use crate::program::{CSI_PROXY, CommandError, REQUIRE_SAFE_FOLDERS, no_more};
 
 /// The name of the service. Installation scripts depend on it.
 pub const NAME: &str = "csiproxy";

@@ -8,6 +8,11 @@ use std::io::Write as _;
 use api::GROUP_VERSIONS;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Command};
+use command_line::args;
+use command_line::failure::Failure;
+use command_line::output::Form;
+use command_line::progress::with_progress;
+use command_line::text_input;
 use csi_proxy_client::EncodedRpc;
 use prost::Message as _;
 use prost_reflect::SerializeOptions;
@@ -15,14 +20,9 @@ use serde::Deserializer as _;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-use crate::args;
 use crate::choose_version::{self, Choice};
-use crate::failure::Failure;
-use crate::output::Form;
-use crate::progress::with_progress;
 use crate::request;
 use crate::session::Session;
-use crate::text_input;
 
 /// Returns the command.
 pub(crate) fn command() -> Command {

@@ -3,12 +3,11 @@
 //! A command names an RPC, and perhaps a version. [`Choice::candidates`] has the versions that the
 //! command accepts: the given version, or all versions in which the RPC has the same messages, the
 //! preferred version first. The client calls the first of them that the node serves (`attempt` in
-//! `crates/client/src/rpc.rs`).
+//! `crates/client/src/client/rpc.rs`).
 
 use api::{GROUP_VERSIONS, Group, GroupVersion, Rpc};
-
-use crate::args::API_VERSION;
-use crate::failure::Failure;
+use command_line::args::API_VERSION;
+use command_line::failure::Failure;
 
 /// An RPC, and the versions in which a command may call it.
 #[derive(Clone, Copy)]

@@ -2,12 +2,14 @@
 
 use api::Group;
 use clap::Command;
+use command_line::args;
 
-use crate::{args, call, completions, describe, get, operations, served_versions, top};
+use crate::{call, completions, describe, get, operations, served_versions, top};
 
 /// Returns the whole command line. The flags of the operations are those of `api_version`.
 pub(crate) fn command(api_version: Option<&str>) -> Command {
     let command = args::program("csi-proxyctl", "2m")
+        .version(env!("CSI_PROXY_VERSION"))
         .about("Inspects a Windows node, and calls the RPCs of its csi-proxy")
         .subcommand(get::command())
         .subcommand(describe::command())

@@ -5,10 +5,10 @@ use std::io;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
+use command_line::args::required;
+use command_line::failure::Failure;
 
-use crate::args::required;
 use crate::call;
-use crate::failure::Failure;
 
 /// Returns the command.
 pub(crate) fn command() -> Command {

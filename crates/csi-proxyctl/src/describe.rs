@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use clap::{ArgMatches, Command};
+use command_line::args::{self, argument};
+use command_line::failure::Failure;
+use command_line::progress::with_progress;
+use command_line::{quantity, table};
 use csi_proxy_client::{DiskNumber, ErrorKind, VolumeId};
 use serde_json::{Value, json};
 
-use crate::args::{self, argument};
-use crate::failure::Failure;
 use crate::get::{self, disks, volumes};
-use crate::progress::with_progress;
+use crate::request;
 use crate::session::Session;
-use crate::{quantity, request, table};
 
 /// Returns the command.
 pub(crate) fn command() -> Command {

@@ -10,17 +10,17 @@ use std::env;
 use std::io::Write as _;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use command_line::args::{self, Format};
+use command_line::failure::Failure;
+use command_line::output::Form;
+use command_line::progress::with_progress;
+use command_line::quantity;
+use command_line::table::{self, Column};
 use csi_proxy_client::{DiskNumber, Error};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use crate::args::{self, Format};
-use crate::failure::Failure;
-use crate::output::Form;
-use crate::progress::with_progress;
-use crate::quantity;
 use crate::session::Session;
-use crate::table::{self, Column};
 use crate::watch::{clock, interval, interval_arg, watch};
 
 const WATCH: &str = "watch";

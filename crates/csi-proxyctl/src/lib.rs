@@ -3,37 +3,29 @@
 //!
 //! It is a client like a CSI driver: it opens the same pipes and reads nothing of the node by
 //! itself.
-//!
-//! The public modules are for the command line of `csi-proxy-sim ctl`, which has the same form.
 
-pub mod args;
+// The modules, from the lowest: `session`, `watch`, `choose_version`, `request`, `call`, `completions`,
+// `get`, `describe`, `operations`, `served_versions`, `top`, `cli`.
+
 mod call;
 mod choose_version;
 mod cli;
 mod completions;
 mod describe;
-pub mod exit;
-pub mod failure;
 mod get;
 mod operations;
-pub mod output;
-pub mod progress;
-pub mod quantity;
 mod request;
 mod served_versions;
-pub mod session;
-pub mod table;
-pub mod text_input;
+mod session;
 mod top;
 mod watch;
-mod wrap;
 
 use std::env;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-
-use failure::Failure;
+use command_line::args;
+use command_line::failure::{self, Failure};
 use session::Session;
 
 /// Runs the program with the arguments of this process.

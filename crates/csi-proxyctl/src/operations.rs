@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use api::{Group, GroupVersion};
 use clap::{Arg, ArgMatches, Command};
+use command_line::args::{self, API_VERSION};
+use command_line::failure::Failure;
+use command_line::output;
 use heck::ToKebabCase as _;
 
-use crate::args::{self, API_VERSION};
 use crate::choose_version::{self, version_names, versions_of};
-use crate::failure::Failure;
 use crate::session::Session;
-use crate::{call, output, request};
+use crate::{call, request};
 
 /// Returns the RPCs of a group by their newest names, those of the preferred version first.
 fn operations(group: Group) -> Vec<&'static str> {

@@ -2,13 +2,12 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, value_parser};
+use command_line::failure::Failure;
+use command_line::quantity;
+use command_line::text_input;
 use heck::ToKebabCase as _;
 use prost_reflect::{Kind, MessageDescriptor};
 use serde_json::{Map, Value};
-
-use crate::failure::Failure;
-use crate::quantity;
-use crate::text_input;
 
 /// The flag for a volume.
 const VOLUME: &str = "volume";

@@ -4,14 +4,14 @@ use std::io::Write as _;
 
 use api::{Group, GroupVersion};
 use clap::{ArgMatches, Command};
+use command_line::args;
+use command_line::exit;
+use command_line::failure::{self, Failure};
+use command_line::progress::with_progress;
+use command_line::table::{self, Column, shown};
 use serde_json::{Value, json};
 
-use crate::args;
-use crate::exit;
-use crate::failure::{self, Failure};
-use crate::progress::with_progress;
 use crate::session::Session;
-use crate::table::{self, Column, shown};
 
 const COLUMNS: [Column; 4] = [
     Column::text("GROUP", |row| shown(&row["group"])),

@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
+use command_line::args::{self, Format};
+use command_line::endpoints::{Endpoints, given_folder};
+use command_line::exit;
+use command_line::failure::Failure;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -18,10 +22,7 @@ use terminal_text::escaped;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::args::{self, Format};
-use crate::exit;
-use crate::failure::Failure;
-use crate::session::{Endpoints, Session, given_folder};
+use crate::session::Session;
 use crate::watch::{interval, interval_arg, watch};
 
 const ADDRESS: &str = "address";

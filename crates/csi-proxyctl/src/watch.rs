@@ -8,13 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anstream::adapter::strip_str;
 use anstyle::Style;
 use clap::{Arg, ArgMatches};
+use command_line::failure::Failure;
+use command_line::quantity;
 use console::{Key, Term};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-use crate::failure::Failure;
-use crate::quantity;
 
 const DIMMED: Style = Style::new().dimmed();
 /// Moves the cursor to the first line, and erases from there to the end of the screen.

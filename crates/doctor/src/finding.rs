@@ -5,8 +5,7 @@ use std::fmt::Display;
 use os::OsError;
 use serde::Serialize;
 
-use crate::advice_on;
-use crate::checks::enclosed;
+use crate::words::enclosed;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -120,5 +119,20 @@ impl Report {
             seen,
             advice,
         });
+    }
+}
+
+/// Advice that follows from the code of a reading that failed.
+fn advice_on(code: Option<OsError>) -> String {
+    match code {
+        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => {
+            "run csi-proxy doctor in an elevated command prompt".to_owned()
+        }
+        Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
+            "doctor does not follow links to servers: list the links on the path (dir /al), and \
+             remove those that are not needed"
+                .to_owned()
+        }
+        _ => "repeat the check later; if it still fails, report the code".to_owned(),
     }
 }

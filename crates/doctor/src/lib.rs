@@ -12,59 +12,33 @@
 //! targets and accounts, so that the output can be attached to an issue. Within one output, a value
 //! always has the same name.
 
+// The modules, from the lowest: `access`, `words`, `finding`, `redaction`, `system`, `fixed_system`,
+// `examination`, `checks`, `provider_comparison`, `output`.
+
 pub mod access;
 mod checks;
+mod examination;
 mod finding;
 pub mod fixed_system;
 mod output;
 mod provider_comparison;
 mod redaction;
 mod system;
+mod words;
 
 use std::sync::Arc;
 
-use os::{Instance, Namespace, Os, OsError, OsResult};
+use os::Os;
 use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
+pub use examination::Settings;
 pub use finding::{Finding, Report, State};
 pub use provider_comparison::{Agreement, ProviderComparison, Row};
 pub use system::{Pipe, ServiceRegistration, System, program_of};
 
+use examination::Examination;
 use redaction::Names;
-
-/// What to examine.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The settings of the storage operations.
-    pub node: Config,
-    /// The names of the pipes that the daemon serves, without `\\.\pipe\`.
-    pub pipes: Vec<String>,
-    /// The groups that the daemon's flag `-api-groups` leaves out, separated by commas.
-    pub excluded_groups: Option<String>,
-    /// The names of their pipes, which the daemon does not create.
-    pub excluded_pipes: Vec<String>,
-    /// The SIDs of the accounts that may open the pipes beside LocalSystem and Administrators.
-    pub accounts: Vec<String>,
-    /// The name of the daemon's service.
-    pub service: String,
-    /// Whether this program runs in a HostProcess container, as the daemon does then.
-    pub is_in_container: bool,
-    /// The log file of the daemon, if it has one.
-    pub log_file: Option<String>,
-    /// Whether names and serial numbers appear in the output.
-    pub show_names: bool,
-}
-
-/// The sources of the checks, and their report.
-struct Examination<'a> {
-    os: &'a dyn Os,
-    system: &'a dyn System,
-    settings: &'a Settings,
-    inspector: Inspector,
-    names: Names,
-    report: Report,
-}
 
 /// Examines the node and returns all findings.
 pub fn examine(os: &Arc<dyn Os>, system: &dyn System, settings: &Settings) -> Report {
@@ -92,25 +66,4 @@ pub fn compare(os: &Arc<dyn Os>, node: &Config, show_names: bool) -> ProviderCom
         node,
         &Names::new(show_names),
     )
-}
-
-/// Reads WMI objects, within the time limit of a query.
-fn query(os: &dyn Os, node: &Config, namespace: Namespace, wql: &str) -> OsResult<Vec<Instance>> {
-    os.wmi()
-        .query(namespace, wql, os.clock().now() + node.timeouts.query)
-}
-
-/// Advice that follows from the code of a reading that failed.
-fn advice_on(code: Option<OsError>) -> String {
-    match code {
-        Some(OsError::ACCESS_DENIED | OsError::PRIVILEGE_NOT_HELD) => {
-            "run csi-proxy doctor in an elevated command prompt".to_owned()
-        }
-        Some(OsError::REPARSE_POINT_ENCOUNTERED) => {
-            "doctor does not follow links to servers: list the links on the path (dir /al), and \
-             remove those that are not needed"
-                .to_owned()
-        }
-        _ => "repeat the check later; if it still fails, report the code".to_owned(),
-    }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use terminal_text::escaped;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::checks::counted;
 use crate::finding::{Finding, Report, State};
 use crate::provider_comparison::{Agreement, ProviderComparison, Row};
+use crate::words::counted;
 
 /// The width of a small terminal.
 const WIDTH: usize = 80;

@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{Config, DiskNumber, OperationError, OperationResult};
 
-use crate::checks::{enclosed, quoted};
-use crate::query;
+use crate::examination::query;
 use crate::redaction::{NameKind, Names};
+use crate::words::{enclosed, quoted};
 
 /// How much the free space of a volume may change between the two readings.
 const FREE_TOLERANCE: u64 = 64 << 20;

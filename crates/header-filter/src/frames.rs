@@ -1,19 +1,14 @@
 //! Frames (RFC 9113, section 4): finds the header blocks in the bytes that a client sends.
 
-use crate::ProtocolError;
-use crate::hpack::Table;
+use crate::error::ProtocolError;
+use crate::hpack::{MAX_BLOCK, MAX_KEPT, Table};
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD: usize = 9;
 /// The default of `SETTINGS_MAX_FRAME_SIZE`. The filter checks it for header blocks only.
 const MAX_FRAME: usize = 16_384;
-/// Maximum size of a header block, with frame heads and padding. h2 accepts 16 KiB of decoded
-/// headers.
-pub(crate) const MAX_BLOCK: usize = 32 * 1024;
 /// `feed` begins no further frame once it has produced this many octets of output.
 const MAX_OUT: usize = 16 * 1024;
-/// Maximum size of an allocation that is kept for the next block.
-pub(crate) const MAX_KEPT: usize = 512;
 
 const HEADERS: u8 = 0x1;
 const PUSH_PROMISE: u8 = 0x5;

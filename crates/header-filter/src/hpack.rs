@@ -10,11 +10,16 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use crate::frames::{MAX_BLOCK, MAX_KEPT};
-use crate::{ProtocolError, huffman};
+use crate::error::ProtocolError;
+use crate::huffman;
 
 /// The default of `SETTINGS_HEADER_TABLE_SIZE`. The server must not announce a higher value.
 const MAX_TABLE: usize = 4096;
+/// Maximum size of a header block, with frame heads and padding. h2 accepts 16 KiB of decoded
+/// headers.
+pub(crate) const MAX_BLOCK: usize = 32 * 1024;
+/// Maximum size of an allocation that is kept for the next block.
+pub(crate) const MAX_KEPT: usize = 512;
 /// Maximum octets of a rewritten block: a block of [`MAX_BLOCK`] in the shortest Huffman code, five
 /// bits for an octet.
 const MAX_REWRITTEN: usize = MAX_BLOCK / 5 * 8;

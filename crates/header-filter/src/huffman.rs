@@ -4,7 +4,7 @@
 //! and shorter codes precede longer ones. The lengths alone therefore define the code, and a symbol
 //! is found by comparing the next 32 bits with the end of the range of each length.
 
-use crate::ProtocolError;
+use crate::error::ProtocolError;
 
 const SYMBOLS: usize = 257;
 const MAX_LENGTH: usize = 30;

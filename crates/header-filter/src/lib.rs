@@ -23,30 +23,14 @@
 //! [hyperium/h2#442]: https://github.com/hyperium/h2/issues/442
 //! [hyperium/h2#487]: https://github.com/hyperium/h2/issues/487
 
+// The modules, from the lowest: `error`, `huffman`, `hpack`, `frames`, `stream`.
+
+mod error;
 mod frames;
 mod hpack;
 mod huffman;
 mod stream;
 
-use std::{error, fmt, io};
-
+pub use error::ProtocolError;
 pub use frames::FrameFilter;
 pub use stream::HeaderFilter;
-
-/// The client violated HTTP/2, or a rule of it that the filter depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolError(&'static str);
-
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the client violated HTTP/2: {}", self.0)
-    }
-}
-
-impl error::Error for ProtocolError {}
-
-impl From<ProtocolError> for io::Error {
-    fn from(error: ProtocolError) -> Self {
-        Self::new(io::ErrorKind::InvalidData, error)
-    }
-}

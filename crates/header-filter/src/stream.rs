@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::FrameFilter;
-use crate::frames::MAX_KEPT;
+use crate::frames::FrameFilter;
+use crate::hpack::MAX_KEPT;
 
 /// A client's connection. The server reads requests from it without the headers that it does not
 /// use, among them `:authority`. Bytes to the client pass unchanged.

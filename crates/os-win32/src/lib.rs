@@ -20,6 +20,10 @@
     reason = "this crate is where Windows is called; everywhere else it is denied"
 )]
 
+// The modules, from the lowest: `buffer`, `error`, `cancellation`, `clock`, `device_interface`,
+// `event_log`, `security_descriptor`, `file_security`, `handle`, `mount_manager`, `own_process`, `pipe`,
+// `privilege`, `process`, `registry`, `service`, `system`, `virtual_disk`, `wmi`.
+
 mod buffer;
 mod cancellation;
 mod clock;

@@ -8,6 +8,9 @@
 //! Buffers pass this interface as bytes in Windows' own layout ([`abi`]). Names are WTF-16. Errors
 //! are the codes that Windows returned ([`OsError`]).
 
+// The modules, from the lowest: `abi`, `error`, `lock`, `path`, `secret`, `clock`, `handle`, `service`,
+// `wmi`.
+
 pub mod abi;
 mod clock;
 mod error;

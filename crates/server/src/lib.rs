@@ -24,8 +24,8 @@
 //! }
 //! ```
 //!
-//! These are the layers, from the lowest to the highest. A module uses only modules of its own
-//! layer and of lower layers.
+//! These are the layers, from the lowest to the highest: a module uses only itself and those before
+//! it.
 //!
 //! - `seconds`: times as numbers;
 //! - `drain`: the phases of a shutdown, and whether the server is ready;

@@ -10,8 +10,8 @@
 //!
 //! # Layers
 //!
-//! A folder is a layer. A module uses only itself and the modules in the rows above it;
-//! `cargo xtask lint` checks this.
+//! A folder is a layer. These are the layers, from the lowest to the highest: a module uses only
+//! itself and those before it; `cargo xtask lint` checks this.
 //!
 //! | module | contents |
 //! |---|---|

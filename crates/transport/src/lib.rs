@@ -1,4 +1,5 @@
-//! The transport of csi-proxy: named pipes on Windows, Unix sockets elsewhere.
+//! The transport of csi-proxy: named pipes on Windows, Unix sockets elsewhere. These are the
+//! modules, from the lowest to the highest:
 //!
 //! - [`address`]: the address of an endpoint;
 //! - [`listener`]: the listener of an endpoint, and client connections to it;

@@ -1,8 +1,8 @@
 //! The commands of `csi-proxy-sim`.
 
-use csi_proxy::command::{CommandError, no_more};
 use csi_proxy::doctor::Doctor;
 use csi_proxy::flags::FlagError;
+use csi_proxy::program::{CommandError, no_more};
 
 use crate::flags::{CSI_PROXY_SIM, CSI_PROXY_SIM_DOCTOR, SimFlags};
 

@@ -12,12 +12,12 @@ use std::iter;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand};
-use csi_proxyctl::args::{self, response_arg, table_arg};
-use csi_proxyctl::failure::{self, Failure};
-use csi_proxyctl::progress::with_progress;
-use csi_proxyctl::session::{Endpoints, NO_FOLDER};
-use csi_proxyctl::table::{self, Column};
-use csi_proxyctl::{exit, output};
+use command_line::args::{self, response_arg, table_arg};
+use command_line::endpoints::{Endpoints, NO_FOLDER};
+use command_line::failure::{self, Failure};
+use command_line::progress::with_progress;
+use command_line::table::{self, Column};
+use command_line::{exit, output};
 use serde_json::Value;
 use tokio::time::timeout;
 use tonic::transport::Channel;
@@ -123,6 +123,7 @@ pub fn main() -> io::Result<ExitCode> {
 /// Returns the command line.
 fn command() -> Command {
     let command = args::program(NAME, "2m")
+        .version(csi_proxy::VERSION)
         .about("Changes a running csi-proxy-sim: disks, servers, faults, files")
         .before_help(
             "These commands work only with csi-proxy-sim, never with a real node. They use the \

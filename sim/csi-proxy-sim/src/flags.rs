@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use csi_proxy::doctor::{DoctorFlags, EXAMINATION};
 use csi_proxy::flags::table::{file, switch};
-use csi_proxy::flags::{Flag, FlagKind, Flags, Section};
-use csi_proxy::program::Program;
+use csi_proxy::flags::{Flag, FlagKind, Flags, Program, Section};
 
 use api::{GROUP_VERSIONS, GroupVersion};
 

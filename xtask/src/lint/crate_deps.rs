@@ -2,8 +2,9 @@
 //!
 //! The folder of a package decides. Shipped packages (`crates/`) depend neither on the simulator
 //! (`sim/`) nor on the test machinery (`verify/`), the simulator does not depend on `verify/`, and
-//! nothing depends on `xtask`. Only tests of `crates/` may use `sim/`. In addition, a library of
-//! `crates/` or `sim/` depends only on the packages that [`LIBRARIES`] lists for it.
+//! nothing depends on `xtask`. Only tests of `crates/` may use `sim/`, and only tests may use
+//! csi-proxyctl as a library. In addition, a library of `crates/` or `sim/` depends only on the
+//! packages that [`LIBRARIES`] lists for it.
 //!
 //! cargo-deny has a similar rule, `wrappers`, but does not distinguish dependencies of tests from
 //! those of programs.
@@ -34,9 +35,13 @@ const FOLDERS: [(&str, &[&str]); 4] = [
 
 /// The libraries of the first two folders, each with the packages it depends on. Packages with a
 /// program are not listed: they choose among all libraries.
-const LIBRARIES: [(&str, &[&str]); 15] = [
+const LIBRARIES: [(&str, &[&str]); 16] = [
     ("crates/api", &[]),
     ("crates/client", &["crates/api", "crates/transport"]),
+    (
+        "crates/command-line",
+        &["crates/api", "crates/client", "crates/terminal-text"],
+    ),
     (
         "crates/doctor",
         &["crates/os", "crates/storage-ops", "crates/terminal-text"],
@@ -133,6 +138,7 @@ fn breach(
     }
     let allowed = match library {
         _ if from == to => true,
+        _ if !*for_tests && to == Path::new("crates/csi-proxyctl") => false,
         _ if *for_tests => is_in(may, to) || (*folder == "crates" && to.starts_with("sim")),
         Some((_, may)) => may.iter().any(|library| to == Path::new(library)),
         None => is_in(may, to),
@@ -203,6 +209,7 @@ mod tests {
             breach_of("sim/csi-proxy-sim", "crates/csi-proxy", false),
             None
         );
+        assert!(breach_of("sim/csi-proxy-sim", "crates/csi-proxyctl", false).is_some());
         assert!(breach_of("sim/csi-proxy-sim", "verify/soak", false).is_some());
         assert!(breach_of("sim/os-sim", "verify/fault-injection", true).is_some());
         assert_eq!(

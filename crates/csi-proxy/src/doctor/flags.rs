@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::flags::table::{either, switch};
-use crate::flags::{Flag, FlagKind, Flags, Section};
-use crate::program::Program;
+use crate::flags::{Flag, FlagKind, Flags, Program, Section};
 
 /// The values of all flags.
 #[derive(Clone, Debug, Default)]

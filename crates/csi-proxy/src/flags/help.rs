@@ -6,8 +6,7 @@ use anstyle::{AnsiColor, Style};
 use terminal_text::wrapped;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, FlagKind, Section, TABLE};
-use crate::program::Program;
+use super::{Flag, FlagKind, Program, Section, TABLE};
 
 const HEADING: Style = Style::new().bold();
 const NAME: Style = AnsiColor::Cyan.on_default();

@@ -1,8 +1,7 @@
 //! The tables of flags in a program's README, made from the same data as its help.
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, FlagKind, Section, TABLE};
-use crate::program::Program;
+use super::{Flag, FlagKind, Program, Section, TABLE};
 
 /// Returns `readme` with the tables of the flags of `program` in place of those that it has: from
 /// the first one to the line of the flags without effect.

@@ -4,8 +4,7 @@
 use std::fmt;
 
 use super::table::WITHOUT_EFFECT;
-use super::{Flag, FlagKind, Flags, Section, ShownFlags, TABLE, flags_of};
-use crate::program::Program;
+use super::{Flag, FlagKind, Flags, Program, Section, ShownFlags, TABLE, flags_of};
 
 /// Names of flags that another program takes or took, and what to do instead.
 const ELSEWHERE: [(&str, &str); 4] = [

@@ -4,8 +4,8 @@ use std::env::consts::{ARCH, OS};
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::VERSION;
 use crate::platform::{Resources, resources};
+use crate::program::VERSION;
 
 /// Appends the metrics of the process, which was started at `started`.
 pub(super) fn append(text: &mut String, started: SystemTime) {

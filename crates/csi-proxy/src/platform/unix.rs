@@ -1,10 +1,9 @@
-//! Systems other than Windows, on which csi-proxy-sim serves a simulated node.
+//! Systems other than Windows.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use ::doctor::System;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,30 +11,6 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use super::Resources;
-use crate::flags::Flags;
-use crate::serve::Backend;
-use crate::service::Task;
-
-fn windows_only() -> io::Error {
-    let text = "this program runs on Windows only; on this system use csi-proxy-sim, which serves \
-                a simulated Windows node (cargo sim)";
-    io::Error::new(io::ErrorKind::Unsupported, text)
-}
-
-/// Returns an error: this system is not a Windows node.
-pub fn serve(_flags: Flags, _out: impl Write) -> io::Result<()> {
-    Err(windows_only())
-}
-
-/// Returns an error: this system has no Windows services.
-pub fn manage_service(_task: Task, _out: impl Write) -> io::Result<()> {
-    Err(windows_only())
-}
-
-/// Returns an error: this system is not a Windows node.
-pub fn examined_node() -> io::Result<(Backend, Box<dyn System>)> {
-    Err(windows_only())
-}
 
 /// Does nothing: the loader of this system looks neither beside the program nor in the current
 /// directory.

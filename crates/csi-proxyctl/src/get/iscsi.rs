@@ -1,12 +1,12 @@
 //! `get iscsi`.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use command_line::failure::Failure;
+use command_line::table::{Column, shown};
 use csi_proxy_client::Client;
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::Failure;
-use crate::table::{Column, shown};
 
 static COLUMNS: [Column; 4] = [
     Column::text("ADDRESS", |row| shown(&row["address"])).name(),

@@ -1,12 +1,12 @@
 //! `get mounts`: what is mounted at given paths. No RPC lists all mount points.
 
 use clap::{Arg, ArgMatches, Command};
+use command_line::failure::Failure;
+use command_line::table::{Column, shown};
 use csi_proxy_client::{Client, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::Failure;
-use crate::table::{Column, shown};
 
 pub(super) const COLUMNS: [Column; 3] = [
     Column::text("PATH", |row| shown(&row["path"])).name(),

@@ -1,12 +1,12 @@
 //! `get services`: given services. No RPC lists all.
 
 use clap::{Arg, ArgMatches, Command};
+use command_line::failure::Failure;
+use command_line::table::{Column, shown};
 use csi_proxy_client::{Client, ErrorKind};
 use serde_json::json;
 
 use super::Listing;
-use crate::failure::Failure;
-use crate::table::{Column, shown};
 
 /// The services on which the RPCs depend, and csi-proxy.
 const DEFAULT: [&str; 3] = [CSI_PROXY, "LanmanWorkstation", "MSiSCSI"];

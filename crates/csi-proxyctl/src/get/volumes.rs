@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgAction, Command};
+use command_line::failure::Failure;
+use command_line::quantity::{self, short_size};
+use command_line::table::{Column, shown};
 use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
-use crate::failure::Failure;
-use crate::quantity::{self, short_size};
-use crate::table::{Column, shown};
 
 pub(crate) const COLUMNS: [Column; 6] = [
     Column::number("DISK", |row| shown(&row["disk"])),

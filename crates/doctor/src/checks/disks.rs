@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use storage_ops::inspect::{DiskReadings, Inspector, VolumeReadings};
 use storage_ops::{DiskNumber, VolumeId};
 
-use crate::Examination;
-use crate::checks::counted;
+use crate::examination::Examination;
+use crate::words::counted;
 
 const CHECK: &str = "Disks";
 

@@ -5,10 +5,10 @@
 use os::OsError;
 use storage_ops::HostPath;
 
-use crate::Examination;
 use crate::access::{Role, is_ordinary, who_may_replace};
 use crate::checks::pipes::words;
-use crate::checks::{counted, listed, quoted};
+use crate::examination::Examination;
+use crate::words::{counted, listed, quoted};
 
 const CHECK: &str = "Folders";
 

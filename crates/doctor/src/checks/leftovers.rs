@@ -7,9 +7,10 @@ use os::{Namespace, OsError};
 use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits, is_server_unreachable};
 use storage_ops::{Config, HostPath, UncPath};
 
-use crate::checks::{counted, listed, quoted};
+use crate::examination::{Examination, Settings, query};
+use crate::finding::Report;
 use crate::redaction::NameKind;
-use crate::{Examination, Report, Settings, query};
+use crate::words::{counted, listed, quoted};
 
 const SMB: &str = "SMB mappings";
 const LINKS: &str = "Links and mount points";

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use os::OsError;
 
-use crate::Examination;
 use crate::access::{is_ordinary, name_of, who_may_open};
-use crate::checks::{counted, listed, quoted};
+use crate::examination::Examination;
 use crate::redaction::{NameKind, Names};
 use crate::system::Pipe;
+use crate::words::{counted, listed, quoted};
 
 const CHECK: &str = "Pipes";
 

@@ -2,10 +2,10 @@
 
 use os::{OsError, OsResult, ServiceAccess, U16String};
 
-use crate::Examination;
-use crate::checks::quoted;
+use crate::examination::Examination;
 use crate::redaction::NameKind;
 use crate::system::{ServiceRegistration, program_of};
+use crate::words::quoted;
 
 const CHECK: &str = "Service";
 const PREREQUISITES: &str = "Windows services";

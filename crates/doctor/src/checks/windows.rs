@@ -1,6 +1,6 @@
 //! The version of Windows.
 
-use crate::Examination;
+use crate::examination::Examination;
 
 const CHECK: &str = "Windows";
 

@@ -4,8 +4,8 @@
 use os::OsError;
 use storage_ops::HostPath;
 
-use crate::Examination;
-use crate::checks::quoted;
+use crate::examination::Examination;
+use crate::words::quoted;
 
 const CHECK: &str = "Working directories";
 

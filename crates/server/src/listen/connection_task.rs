@@ -92,7 +92,6 @@ impl ConnectionTask {
             stall_detector: Arc::default(),
             has_grown: AtomicBool::new(false),
             health_watches: TaskTracker::new(),
-            router: self.router,
             state: self.state,
             phase: self.phase.clone(),
         });
@@ -104,7 +103,7 @@ impl ConnectionTask {
         });
         let eviction = tokio::select! {
             biased;
-            ended = answer_calls(&mut http2, &peer) => return log_end(id, ended),
+            ended = answer_calls(&mut http2, &self.router, &peer) => return log_end(id, ended),
             eviction = self.connection.evicted() => eviction,
             () = unresponsive.as_mut() => return,
         };
@@ -119,7 +118,7 @@ impl ConnectionTask {
         };
         tokio::select! {
             biased;
-            ended = answer_calls(&mut http2, &peer) => log_end(id, ended),
+            ended = answer_calls(&mut http2, &self.router, &peer) => log_end(id, ended),
             () = grace_over => tracing::debug!(connection = id.0, "closed an evicted connection"),
             () = Phase::Closed.reached(&mut self.phase) => {}
             () = unresponsive => {}
@@ -130,6 +129,7 @@ impl ConnectionTask {
 /// Answers the calls of a connection until it ends.
 async fn answer_calls<S>(
     http2: &mut h2::server::Connection<S, TrackedBytes>,
+    router: &Router,
     peer: &Arc<Peer>,
 ) -> Result<(), h2::Error>
 where
@@ -155,7 +155,7 @@ where
         if at_once > KEPT_CALLS {
             peer.has_grown.store(true, Ordering::Relaxed);
         }
-        peer.router.answer(
+        router.answer(
             peer,
             request,
             ResponseStream::tracked(response, &peer.stall_detector),

@@ -27,7 +27,6 @@ use crate::drain::Phase;
 use crate::metrics::rpc::{RpcMetrics, code_name};
 use crate::rpc::handler::{HandlerFuture, Outcome, RpcHandler};
 use crate::rpc::message;
-use crate::rpc::router::Router;
 use crate::server_state::ServerState;
 
 /// The response header with the number that a failed call has in the log.
@@ -42,14 +41,13 @@ pub(crate) struct Rpc {
     pub(crate) metrics: Arc<RpcMetrics>,
 }
 
-/// The connection on which calls arrive, its endpoint, and the state of its server.
+/// The connection on which calls arrive, and the state of its server.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Arc<ConnectionHandle>,
     pub(crate) stall_detector: Arc<StallDetector>,
     /// Whether HTTP/2 keeps the memory of many calls that were open at once.
     pub(crate) has_grown: AtomicBool,
-    pub(crate) router: Arc<Router>,
     pub(crate) state: Arc<ServerState>,
     pub(crate) phase: watch::Receiver<Phase>,
     /// The watches of the health service on the connection.

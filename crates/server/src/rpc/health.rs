@@ -30,19 +30,21 @@ struct HealthCheckResponse {
 const SERVING: HealthCheckResponse = HealthCheckResponse { status: 1 };
 const NOT_SERVING: HealthCheckResponse = HealthCheckResponse { status: 2 };
 
-/// Answers a request of the service.
+/// Answers a request of the service on an endpoint that also serves `others`.
 pub(crate) async fn answer(
     peer: Arc<Peer>,
+    others: Vec<&'static str>,
     request: Request<RecvStream>,
     mut response: ResponseStream,
 ) {
-    if let Err(status) = try_answer(&peer, request, &mut response).await {
+    if let Err(status) = try_answer(&peer, &others, request, &mut response).await {
         response.send_headers(message::failure(&status), true);
     }
 }
 
 async fn try_answer(
     peer: &Peer,
+    others: &[&str],
     request: Request<RecvStream>,
     response: &mut ResponseStream,
 ) -> Result<(), Status> {
@@ -55,7 +57,7 @@ async fn try_answer(
     {
         Some("/Check") => {
             let in_flight = peer.connection.begin_call()?;
-            read(peer, request).await?;
+            read(peer, others, request).await?;
             let health = if *phase.borrow() == Phase::Serving {
                 SERVING
             } else {
@@ -72,7 +74,7 @@ async fn try_answer(
             // eviction. It is a call only until its request is complete.
             let _watch = peer.begin_health_watch()?;
             let in_flight = peer.connection.begin_call()?;
-            read(peer, request).await?;
+            read(peer, others, request).await?;
             drop(in_flight);
             let (serving, not_serving) =
                 (message::encode(&SERVING)?, message::encode(&NOT_SERVING)?);
@@ -91,7 +93,7 @@ async fn try_answer(
 }
 
 /// Reads a request, and checks that the endpoint has the service that it names.
-async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
+async fn read(peer: &Peer, others: &[&str], request: Request<RecvStream>) -> Result<(), Status> {
     message::check_encoding(request.headers())?;
     let body = peer
         .state
@@ -99,7 +101,7 @@ async fn read(peer: &Peer, request: Request<RecvStream>) -> Result<(), Status> {
         .read(&mut request.into_body(), Instant::now())
         .await?;
     let HealthCheckRequest { service } = message::decode(body, None)?;
-    if service.is_empty() || peer.router.serves(&service) {
+    if service.is_empty() || others.contains(&&*service) {
         return Ok(());
     }
     Err(Status::not_found("service not registered"))

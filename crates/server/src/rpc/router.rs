@@ -52,11 +52,6 @@ impl Router {
         }
     }
 
-    /// Whether the endpoint serves the group-version with this full name.
-    pub(crate) fn serves(&self, name: &str) -> bool {
-        self.services.iter().any(|service| service.name == name)
-    }
-
     /// Answers one request, in a task of its own.
     pub(crate) fn answer(
         &self,
@@ -70,6 +65,7 @@ impl Router {
         let path = request.uri().path();
         let full_name = path.strip_prefix('/').unwrap_or_default();
         let (name, rpc) = full_name.split_once('/').unwrap_or((full_name, ""));
+        let names = || -> Vec<_> { self.services.iter().map(|service| service.name).collect() };
         let message =
             if let Some(service) = self.services.iter().find(|service| service.name == name) {
                 if let Some(rpc) = service
@@ -82,14 +78,13 @@ impl Router {
                 }
                 format!("{name} has no such RPC")
             } else if name == health::NAME {
-                tokio::spawn(health::answer(Arc::clone(peer), request, response));
+                tokio::spawn(health::answer(Arc::clone(peer), names(), request, response));
                 return;
             } else if let Some(other) = self.others.iter().find(|other| other.name() == name) {
                 tokio::spawn(other.answer(request, response));
                 return;
             } else {
-                let names: Vec<_> = self.services.iter().map(|service| service.name).collect();
-                format!("this endpoint serves only {}", names.join(", "))
+                format!("this endpoint serves only {}", names().join(", "))
             };
         // The client is newer than this server, or connected to the wrong endpoint.
         tracing::info!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use csi_proxyctl::{quantity, text_input};
+use command_line::{quantity, text_input};
 
 use super::{Error, Output, Simulator};
 use crate::control_api::{

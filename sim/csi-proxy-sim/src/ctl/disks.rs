@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use csi_proxyctl::table::{Column, shown};
-use csi_proxyctl::{quantity, text_input};
+use command_line::table::{Column, shown};
+use command_line::{quantity, text_input};
 use serde_json::{Value, json};
 
 use super::{Error, Output, Simulator, UNDETECTED};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use csi_proxyctl::quantity;
-use csi_proxyctl::table::{Column, shown};
+use command_line::quantity;
+use command_line::table::{Column, shown};
 use serde_json::{Value, json};
 use tonic::Code;
 

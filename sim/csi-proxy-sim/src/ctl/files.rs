@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Read as _};
 
 use clap::{Args, Subcommand};
-use csi_proxyctl::failure::Failure;
-use csi_proxyctl::table::{Column, shown};
+use command_line::failure::Failure;
+use command_line::table::{Column, shown};
 use serde_json::{Value, json};
 use tonic::Status;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use csi_proxyctl::quantity::short_size;
+use command_line::quantity::short_size;
 use os::OsResult;
 use os_sim::{Sim, VolumeView};
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use csi_proxy::platform::named_pipes;
+use csi_proxy::daemon::named_pipes;
 use csi_proxy::serve::Endpoints;
 
 use crate::backend::SimulatedNode;

@@ -3,7 +3,7 @@
 use api::Request as _;
 use api::system::v1alpha1;
 
-use crate::client::Client;
+use super::Client;
 use crate::error::{Error, ErrorKind};
 
 /// The node itself: its serial number, and its Windows services by their names, which are not their

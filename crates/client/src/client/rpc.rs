@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use tonic::client::Grpc;
 use tonic::codec::Codec;
 
-use crate::client::Client;
+use super::Client;
 use crate::connection::{ConnectionLost, Connections};
 use crate::error::{Error, ErrorKind};
 

@@ -6,9 +6,9 @@ use std::fmt;
 use api::Request as _;
 use api::disk::v1;
 
-use crate::client::Client;
+use super::Client;
+use super::rpc;
 use crate::error::Error;
-use crate::rpc;
 
 /// Disks of the node, each known by the number that Windows gives it.
 #[derive(Clone, Debug)]

@@ -71,7 +71,6 @@ pub fn program(name: &'static str, timeout: &'static str) -> Command {
         let _ = writeln!(exit_codes, "  {code}  {meaning}");
     }
     Command::new(name)
-        .version(env!("CSI_PROXY_VERSION"))
         .after_help(exit_codes)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -94,7 +93,7 @@ pub fn program(name: &'static str, timeout: &'static str) -> Command {
 }
 
 /// Returns the flag that limits the time of a call.
-pub(crate) fn timeout_arg(default: &'static str) -> Arg {
+pub fn timeout_arg(default: &'static str) -> Arg {
     Arg::new(TIMEOUT)
         .long(TIMEOUT)
         .value_name("TIME")
@@ -123,7 +122,7 @@ pub fn table_arg() -> Arg {
 }
 
 /// Adds the flags for the form of a table of objects that have names.
-pub(crate) fn with_table_of_names(command: Command) -> Command {
+pub fn with_table_of_names(command: Command) -> Command {
     command
         .arg(output_arg(&["table", "wide", "name", "json", "yaml"]).default_value("table"))
         .arg(switch(NO_HEADERS, "Leave out the headings of the table"))
@@ -135,7 +134,7 @@ pub fn response_arg() -> Arg {
 }
 
 /// Returns the flag for the form of the output; the first is the default.
-pub(crate) fn output_arg(forms: &[&'static str]) -> Arg {
+pub fn output_arg(forms: &[&'static str]) -> Arg {
     Arg::new(OUTPUT)
         .short('o')
         .long(OUTPUT)

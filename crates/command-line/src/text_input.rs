@@ -34,7 +34,7 @@ pub fn secret_from_file(path: &str, what: &str) -> Result<String, Failure> {
 }
 
 /// Reads a secret from an environment variable.
-pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure> {
+pub fn secret_from_env(name: &str, what: &str) -> Result<String, Failure> {
     // The error of a variable that is not Unicode contains its value, and a secret may have been
     // given for the name.
     let value = env::var(name).map_err(|error| match error {
@@ -50,7 +50,7 @@ pub(crate) fn secret_from_env(name: &str, what: &str) -> Result<String, Failure>
 
 /// Asks for a secret on the terminal, which does not show it. Returns `None` if standard input is
 /// no terminal.
-pub(crate) fn secret_from_terminal(what: &str) -> Result<Option<String>, Failure> {
+pub fn secret_from_terminal(what: &str) -> Result<Option<String>, Failure> {
     if !io::stdin().is_terminal() {
         return Ok(None);
     }

@@ -3,9 +3,9 @@
 use api::Request as _;
 use api::iscsi::v1alpha2;
 
-use crate::client::Client;
+use super::Client;
+use super::disk::DiskNumber;
 use crate::credentials::Credentials;
-use crate::disk::DiskNumber;
 use crate::error::{Error, ErrorKind};
 
 /// The iSCSI initiator of the node: target portals, and the sessions with targets behind them.

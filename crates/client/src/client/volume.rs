@@ -6,10 +6,10 @@ use std::num::NonZeroU64;
 use api::Request as _;
 use api::volume::{v1, v2alpha1};
 
-use crate::client::Client;
-use crate::disk::DiskNumber;
+use super::Client;
+use super::disk::DiskNumber;
+use super::rpc;
 use crate::error::{Error, ErrorKind};
-use crate::rpc;
 
 /// Volumes of the node, each known by its GUID path.
 ///

@@ -11,8 +11,8 @@ use csi_proxy_client::{Error, ErrorKind};
 use terminal_text::{escaped, wrapped};
 use tonic::{Code, Status};
 
+use crate::endpoints::{Endpoints, NO_FOLDER};
 use crate::exit;
-use crate::session::{Endpoints, NO_FOLDER};
 use crate::wrap;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -74,7 +74,7 @@ pub fn exit_code(result: Result<(), Failure>, endpoints: &Endpoints) -> ExitCode
 
 impl Failure {
     /// Returns the failure of a response that reports an error, or that cannot be shown.
-    pub(crate) fn response(text: String) -> Self {
+    pub fn response(text: String) -> Self {
         Self::Other {
             code: exit::Code::Failed,
             text,
@@ -110,7 +110,7 @@ impl Failure {
     }
 
     /// Returns the lines for a person.
-    pub(crate) fn report(&self, endpoints: &Endpoints) -> String {
+    pub fn report(&self, endpoints: &Endpoints) -> String {
         let width = wrap::stderr_width();
         let text = wrapped(&escaped(&self.text(endpoints)), INDENT, width);
         let mut report = format!("{ERROR}error:{ERROR:#} {text}\n");
@@ -243,7 +243,7 @@ fn is_in_host_process_container() -> bool {
 }
 
 /// Returns how to restart csi-proxy.
-pub(crate) fn restart(endpoints: &Endpoints) -> &'static str {
+pub fn restart(endpoints: &Endpoints) -> &'static str {
     match endpoints {
         Endpoints::Pipes if is_in_host_process_container() => {
             "`kubectl delete pod` with the pod on this node"

@@ -20,7 +20,7 @@ pub enum Code {
 }
 
 /// The meaning of each exit code, for `--help` and README.md.
-pub(crate) const MEANINGS: [(u8, &str); 7] = [
+pub const MEANINGS: [(u8, &str); 7] = [
     (0, "success"),
     (
         Code::Failed as u8,

@@ -109,7 +109,7 @@ pub fn formatted(
 }
 
 /// Returns each row as a list of all its fields.
-pub(crate) fn lists(columns: &[Column], rows: &[Value]) -> String {
+pub fn lists(columns: &[Column], rows: &[Value]) -> String {
     text(columns, true, true, rows, Some(0))
 }
 

@@ -2,7 +2,7 @@
 
 use api::smb::v1;
 
-use crate::client::Client;
+use super::Client;
 use crate::credentials::Credentials;
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 
 use api::filesystem::{v1, v2alpha1};
 
-use crate::client::Client;
+use super::Client;
 use crate::error::Error;
 
 /// Directories and links of the node, in the working directories of csi-proxy: kubelet's directory
