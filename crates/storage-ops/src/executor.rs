@@ -37,7 +37,7 @@ use crate::scheduling::locks::{Guard, Owner};
 use crate::scheduling::quotas::{ConnectionId, Holder};
 use crate::scheduling::requester::Requester;
 use crate::scheduling::worker_pools::{DEFECT, Thread, WorkerPools, catch_panic};
-use crate::scheduling::{LockKey, OperationContext, PoolKind, Resource};
+use crate::scheduling::{LockKey, OperationContext, PoolKind};
 use crate::sync::{Arc, Mutex, lock, spawn};
 
 type JobResult<O> = Result<<O as Operation>::Output, Error>;
@@ -57,7 +57,7 @@ pub struct Executor {
     requests: Arc<Requests>,
     lock_waits: Mutex<LockWaitCount>,
     /// The number of jobs that are queued or running, whether they can be joined or not.
-    running: watch::Sender<usize>,
+    running: Arc<watch::Sender<usize>>,
 }
 
 /// A change in progress, with all callers that wait for its result.
@@ -84,10 +84,9 @@ enum Execution<O: Operation> {
 /// How far a job is, which decides whether callers may join it and whether it can be cancelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JobPhase {
-    /// Before its first thread.
+    /// Waiting for locks or its first thread.
     Queued,
-    /// Before the first change, after its first thread. A job that has looked up its locks also waits
-    /// for them in this phase.
+    /// Before the first change, after its first thread under its locks.
     Reading,
     /// After the first change has begun; runs to its end.
     Changing,
@@ -170,7 +169,7 @@ impl Executor {
             inline_reads: InlineReads::default(),
             all_reads_inline: false,
             jobs: Mutex::default(),
-            running: watch::channel(0).0,
+            running: Arc::new(watch::channel(0).0),
             requests: Arc::default(),
             lock_waits: Mutex::default(),
         }
@@ -354,9 +353,14 @@ impl Executor {
     ) -> OperationResult<O::Output> {
         let job = execution.job().cloned();
         let mut course = Course::new(self, work, execution, context);
+        // Outside all pools, the operation does nothing that can hang.
+        let mut progress = course.go_on(None)?;
         loop {
-            let progress = match context.take_wait() {
-                None => course.go_on(None)?,
+            if let Poll::Ready(result) = progress {
+                return result;
+            }
+            progress = match context.take_wait() {
+                None => return Err(OperationError::new(ErrorKind::Internal, DEFECT)),
                 Some(Wait::ForLocks(keys)) => {
                     let job = job.as_ref().expect("a read waits for no lock");
                     context.set_locks(Some(Arc::new(self.lock(job, keys).await?)));
@@ -371,17 +375,24 @@ impl Executor {
                     } else {
                         None
                     };
+                    let holder = Holder {
+                        resource: resource.or_else(|| work.operation.resource()),
+                        connection: requester.connection,
+                        is_exempt: false,
+                    };
                     if permit.is_some() || (is_read && self.all_reads_inline) {
                         work.enters(Stage::Running(pool));
-                        course.go_on(Some(pool))?
+                        course.go_on(Some((pool, holder)))?
                     } else {
                         // Boxed, because this makes the future of a read that needs no other thread
                         // smaller.
                         let on_thread = Box::pin(async {
-                            let thread = self.thread(pool, resource, work, requester, job.as_ref());
-                            let thread = (pool, thread.await?);
+                            let thread = self.thread(pool, &holder, work, job.as_ref()).await?;
                             work.enters(Stage::Running(pool));
-                            course.go_on_at(thread, requester, job.clone()).await
+                            let has_locks = context.has_locks();
+                            let next = job.clone().map(|job| (job, has_locks));
+                            let at = (pool, holder, thread);
+                            course.go_on_at(at, requester, next).await
                         });
                         let (other, progress) = on_thread.await?;
                         course = other;
@@ -389,9 +400,6 @@ impl Executor {
                     }
                 }
             };
-            if let Poll::Ready(result) = progress {
-                return result;
-            }
         }
     }
 
@@ -399,18 +407,16 @@ impl Executor {
     async fn thread<O: Operation>(
         &self,
         pool: PoolKind,
-        resource: Option<Resource>,
+        holder: &Holder,
         work: &Tracked<O>,
-        requester: Requester,
         job: Option<&Arc<Job<O>>>,
     ) -> OperationResult<Thread> {
         // The quotas do not apply to a change in progress, so that it is not left half done.
         let is_exempt = job.is_some_and(|job| *lock(&job.phase) == JobPhase::Changing);
         work.enters(Stage::WaitingForThread { pool, is_exempt });
         let holder = Holder {
-            resource: resource.or_else(|| work.operation.resource()),
-            connection: requester.connection,
             is_exempt,
+            ..holder.clone()
         };
         let wait = self.pools.thread(pool, holder);
         match job {
@@ -438,8 +444,10 @@ struct Course<O: Operation> {
     /// `None` when the operation has ended.
     future: Option<OperationFuture<O>>,
     pools: Arc<WorkerPools>,
-    /// The pool in which the operation has last run.
-    last: Option<PoolKind>,
+    /// The pool in which the operation has last run, and for whom.
+    last: Option<(PoolKind, Holder)>,
+    /// The counter of changes, if the operation is one.
+    running: Option<Arc<watch::Sender<usize>>>,
 }
 
 type OperationFuture<O> =
@@ -456,6 +464,7 @@ impl<O: Operation> Course<O> {
         context: &Arc<OperationContext>,
     ) -> Self {
         let node = Arc::clone(&executor.node);
+        let running = execution.job().map(|_| Arc::clone(&executor.running));
         let (work, context) = (Arc::clone(work), Arc::clone(context));
         let future = async move {
             // The entry of a read stays until the read ends.
@@ -466,13 +475,14 @@ impl<O: Operation> Course<O> {
             future: Some(Box::pin(future)),
             pools: Arc::clone(&executor.pools),
             last: None,
+            running,
         }
     }
 
     /// Continues on this thread, which may be of a pool, until the operation has ended or waits.
     /// Fails if it panics.
-    fn go_on(&mut self, pool: Option<PoolKind>) -> OperationResult<Progress<O>> {
-        self.last = pool.or(self.last);
+    fn go_on(&mut self, pool: Option<(PoolKind, Holder)>) -> OperationResult<Progress<O>> {
+        self.last = pool.or(self.last.take());
         let future = self.future.as_mut().expect("it has not ended");
         let mut waker = Context::from_waker(Waker::noop());
         let progress = catch_panic(|| future.as_mut().poll(&mut waker))?;
@@ -483,19 +493,21 @@ impl<O: Operation> Course<O> {
     }
 
     /// Continues on a thread of a pool until the operation has ended or waits. Fails if it panics,
-    /// or if the callers of the job have cancelled.
+    /// or if the callers of `job`, which may have its locks, have cancelled.
     async fn go_on_at(
         mut self,
-        (pool, thread): (PoolKind, Thread),
+        (pool, holder, thread): (PoolKind, Holder, Thread),
         requester: Requester,
-        job: Option<Arc<Job<O>>>,
+        job: Option<(Arc<Job<O>>, bool)>,
     ) -> OperationResult<(Self, Progress<O>)> {
         let body = move || {
-            if job.is_some_and(|job| !job.advance(Some(JobPhase::Reading))) {
+            if job.is_some_and(|(job, has_locks)| {
+                !job.advance(has_locks.then_some(JobPhase::Reading))
+            }) {
                 drop(self.future.take());
                 return Err(OperationError::cancelled());
             }
-            let progress = self.go_on(Some(pool))?;
+            let progress = self.go_on(Some((pool, holder)))?;
             Ok((self, progress))
         };
         let done = thread.run(body).instrument(requester.span()).await;
@@ -513,19 +525,20 @@ impl<O: Operation> Drop for Course<O> {
     /// thread of the pool in which it has last run: a device that hangs may block the thread that
     /// closes a handle. The locks are released after the handles.
     fn drop(&mut self) {
-        let (Some(future), Some(pool)) = (self.future.take(), self.last) else {
+        let (Some(future), Some((pool, holder))) = (self.future.take(), self.last.take()) else {
             return;
         };
-        let pools = Arc::clone(&self.pools);
+        let (pools, running) = (Arc::clone(&self.pools), self.running.take());
+        if let Some(running) = &running {
+            running.send_modify(|running| *running += 1);
+        }
         spawn(async move {
-            let holder = Holder {
-                resource: None,
-                connection: None,
-                is_exempt: true,
-            };
             let thread = pools.thread(pool, holder).await;
             // Nothing is left to do if the runtime is shutting down.
             let _ = thread.run(move || drop(future)).await;
+            if let Some(running) = running {
+                running.send_modify(|running| *running -= 1);
+            }
         });
     }
 }

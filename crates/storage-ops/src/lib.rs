@@ -21,7 +21,7 @@
 //! | `config` | settings |
 //! | `sync` | the locks and limits of the executor, which its model replaces |
 //! | `devices` | requests to devices and file systems, and the decoding of their answers; uses no provider, thread or lock |
-//! | `scheduling` | locks, worker threads and their quotas, the context of a running operation, the request to run it again |
+//! | `scheduling` | locks, worker threads and their quotas, the context of a running operation |
 //! | `windows` | Windows as the crate uses it: primitives, timeouts, queries of devices that may hang, counters |
 //! | `paths` | paths below a working directory, opened handle by handle; links; removal of trees |
 //! | `node` | the state of a node, and one run of an operation on it |

@@ -56,7 +56,8 @@ impl Check {
     /// Returns whether the call at `index` makes this check for a call on `object`.
     fn is_made(self, records: &[Record], index: usize, object: &str) -> bool {
         let Record { call, outcome } = &records[index];
-        let is_of_object = object.contains(call.object.trim_start_matches(r"\??\"));
+        let is_of_object =
+            !call.object.is_empty() && object.contains(call.object.trim_start_matches(r"\??\"));
         let is_of_disk = call.object.starts_with(r"\??\PhysicalDrive");
         let is_call = |primitive| call.primitive == primitive;
         let is_first_of_handle = || {
@@ -67,6 +68,8 @@ impl Check {
             Self::HeldNumber => {
                 is_call("control STORAGE_GET_DEVICE_NUMBER")
                     && is_of_disk
+                    // The path of an instance of the provider does not have the number.
+                    && (!object.starts_with(r"\??\") || call.object == object)
                     && *outcome == Outcome::Done
                     && !is_first_of_handle()
             }

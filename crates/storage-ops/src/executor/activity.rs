@@ -36,7 +36,8 @@ pub struct ActiveRequest {
     /// secret nor a user name.
     pub description: String,
     /// Whether a caller waits for the result. Without a caller, an operation that has begun a
-    /// change runs to its end, and a read that has a thread runs until Windows answers.
+    /// change runs to its end, and a read that has a thread runs until Windows answers or the read
+    /// needs another thread.
     pub has_caller: bool,
     /// What the request does.
     pub state: RequestState,

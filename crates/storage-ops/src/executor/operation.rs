@@ -69,9 +69,8 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
         ready(Ok(Vec::new()))
     }
 
-    /// Runs the operation once, under its locks. It begins on a thread of [`Self::POOL`], or of the
-    /// pool that the look-up has entered last, and may continue on another thread after
-    /// [`OperationContext::enter`]. Calls that one thread must make have no `enter` between them.
+    /// Runs the operation once, under its locks. It begins on a thread of [`Self::POOL`], and may
+    /// continue on another thread after [`OperationContext::enter`]. Calls that one thread must make have no `enter` between them.
     #[doc(hidden)]
     fn run(&self, run: Run<'_>) -> impl Future<Output = OperationResult<Self::Output>> + Send;
 }
@@ -95,14 +94,17 @@ pub(crate) async fn conduct<O: Operation>(
         return operation.run(run).await;
     }
     let named = operation.lock_keys(node)?;
+    let mut found = look_up(operation, run).await?;
     for _ in 0..MAX_LOCK_REQUESTS {
-        let found = look_up(operation, run).await?;
         run.lock([&named[..], &found].concat()).await;
         run.enter(O::POOL).await;
-        if look_up(operation, run).await? == found {
+        let now = look_up(operation, run).await?;
+        if now == found {
+            run.enter(O::POOL).await;
             return operation.run(run).await;
         }
         context.set_locks(None);
+        found = now;
     }
     Err(OperationError::precondition(format!(
         "gave up after {MAX_LOCK_REQUESTS} attempts, because the objects to lock changed each time"

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use os::{Clock, Os, Time};
+use os::{Clock, Os, OsError, Time};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
@@ -109,27 +109,40 @@ impl<'a> Run<'a> {
 
     /// Returns `first`, the result of a primary call. If its error says nothing about the object,
     /// returns the result of the fallback, `second`, which runs on a thread of the pool for WMI,
-    /// where the operation then stays. If the fallback fails too, returns the error of `first` with both reasons.
+    /// where the operation then stays. If the fallback fails too, returns the error of `first` with
+    /// both reasons.
     pub(crate) async fn or_fallback<T: Send>(
         self,
         fallback: Fallback,
         first: OperationResult<T>,
         second: impl FnOnce() -> OperationResult<T> + Send,
     ) -> OperationResult<T> {
-        let error = match first {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
+        if self.needs_fallback(&first).is_some() {
+            self.enter(PoolKind::Wmi).await;
+        }
+        self.or_fallback_here(fallback, first, second)
+    }
+
+    /// Like [`Self::or_fallback`], for a fallback that runs on the current thread.
+    pub(crate) fn or_fallback_here<T>(
+        self,
+        fallback: Fallback,
+        first: OperationResult<T>,
+        second: impl FnOnce() -> OperationResult<T>,
+    ) -> OperationResult<T> {
+        let (Some(code), Err(error)) = (self.needs_fallback(&first), &first) else {
+            return first;
         };
-        let Some(code) = error
-            .inconclusive()
-            .filter(|_| self.provider_use != ProviderUse::Forbidden)
-        else {
-            return Err(error);
-        };
-        self.enter(PoolKind::Wmi).await;
         let outcome = second();
         self.windows().fallbacks.record(fallback, code);
-        outcome.map_err(|failed| error.with_failed_fallback(&failed))
+        outcome.map_err(|failed| error.clone().with_failed_fallback(&failed))
+    }
+
+    /// Returns the code of an error that says nothing about the object, unless the provider may not
+    /// be asked.
+    fn needs_fallback<T>(self, first: &OperationResult<T>) -> Option<OsError> {
+        let code = first.as_ref().err()?.inconclusive()?;
+        (self.provider_use != ProviderUse::Forbidden).then_some(code)
     }
 }
 

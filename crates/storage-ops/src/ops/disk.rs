@@ -171,6 +171,58 @@ fn is_of_node(run: Run<'_>, disk: &UnreadDisk) -> bool {
     }
 }
 
+/// Finds another disk with the page 83 identifier of a disk or, if that has none, with its serial
+/// number. The inner error says why that cannot be determined.
+async fn with_same_identifier(
+    run: Run<'_>,
+    number: DiskNumber,
+) -> OperationResult<OperationResult<Option<DiskNumber>>> {
+    let found = match read_ids(run).await {
+        Ok(found) => found,
+        Err(error) => {
+            return Ok(Err(
+                error.in_context("the identifiers of the disks cannot be read")
+            ));
+        }
+    };
+    let own = found.ids.get(&number).cloned().unwrap_or_default();
+    let is_serial = own.page83.trim().is_empty();
+    let identifier = |ids: &DiskIds| {
+        let text = if is_serial { &ids.serial } else { &ids.page83 };
+        text.trim().to_owned()
+    };
+    let wanted = identifier(&own);
+    let mut others = found.ids.iter().filter(|(other, _)| **other != number);
+    let same = others.find(|(_, ids)| !wanted.is_empty() && identifier(ids) == wanted);
+    if let Some((other, _)) = same {
+        return Ok(Ok(Some(*other)));
+    }
+    let without_page83 = found
+        .without_page83
+        .iter()
+        .find(|disk| !is_of_node(run, disk))
+        .map(|disk| (disk.device.to_string(), disk.code));
+    let without_serial = found
+        .without_serial
+        .iter()
+        .find(|(_, code)| is_serial && !ErrorClass::Unsupported.contains(*code))
+        .map(|(disk, code)| (disk.to_string(), *code));
+    Ok(match without_page83.or(without_serial) {
+        Some((disk, code)) => Err(OperationError::of(
+            code,
+            format!("the identifier of {disk} cannot be read"),
+        )),
+        None if wanted.is_empty() => {
+            let reason = "the disk has no identifier that would show a second path to it";
+            Err(match found.removed {
+                Some(code) => OperationError::of(code, reason),
+                None => OperationError::precondition(reason),
+            })
+        }
+        None => Ok(None),
+    })
+}
+
 /// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name.
 /// Fails while any disk cannot be read, except the disks of the node itself and removed disks: the
 /// unreadable disk may be the requested one.

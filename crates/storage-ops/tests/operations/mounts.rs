@@ -420,6 +420,34 @@ impl Layer for FollowsTargetWithoutList {
 }
 
 #[test]
+fn a_mount_point_that_another_program_replaces_during_the_flush_is_not_removed() {
+    let sim = ntfs()
+        .mounted(MOUNT)
+        .disk(GIB)
+        .partitioned()
+        .formatted("NTFS")
+        .build();
+    let (one, two) = (volume_on(&node_on(&sim), 1), sim.volume_on(2).unwrap().id);
+    let external = sim.clone();
+    let replace = Race::before(0, move || {
+        external
+            .process()
+            .delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\")))
+            .unwrap();
+        external.external().set_mount_point(MOUNT, two).unwrap();
+    })
+    .among(|call| call.primitive == "flush");
+    let error = refused(
+        &probed(&sim, replace),
+        &unmount(one, MOUNT),
+        ErrorKind::FailedPrecondition,
+    );
+    let said = "another program has just replaced the mount point";
+    assert!(error.to_string().contains(said), "{error}");
+    assert!(sim.external().is_link(MOUNT));
+}
+
+#[test]
 fn a_volume_is_mounted_although_its_mount_points_cannot_be_listed() {
     let sim = ntfs().dir(MOUNT).build();
     let volume = volume_on(&node_on(&sim), 1);

@@ -9,7 +9,7 @@ use crate::devices::{Disk, Partition};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
-use crate::ops::disk::partitioned::with_same_identifier;
+use crate::ops::disk::with_same_identifier;
 use crate::provider::msft_storage;
 use crate::readings;
 use crate::readings::volume::{DataVolumes, VolumeState};

@@ -201,6 +201,8 @@ impl PartitionDisk {
         disk: &Disk,
         style: TableStyle,
     ) -> OperationResult<Option<Returned>> {
+        // Without WMI no change begins.
+        run.enter(PoolKind::Wmi).await;
         let (mut is_raw, mut instance, mut created) = (style == TableStyle::Raw, None, None);
         let mut pauses = run.pauses(run.timeouts().arrival);
         loop {
@@ -208,6 +210,7 @@ impl PartitionDisk {
                 if is_raw {
                     instance = Some(Self::initialize(run, disk).await?);
                     is_raw = false;
+                    pauses = run.pauses(run.timeouts().arrival);
                 }
                 Self::add_partition(run, disk, instance.take(), &mut created).await
             };

@@ -7,14 +7,13 @@
 
 use os::abi::DiskAttributes as Bits;
 
-use super::{is_of_node, online, read_ids};
+use super::{online, with_same_identifier};
 use crate::devices::Disk;
 use crate::error::{ErrorKind, OperationError, OperationResult};
-use crate::error_class::ErrorClass;
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
-use crate::types::{DiskIds, DiskNumber};
+use crate::scheduling::PoolKind;
 
 /// Why Windows keeps a disk offline: `MSFT_Disk.OfflineReason` (WMI-DISK-12).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +103,10 @@ async fn permission(
     disk: &Disk,
     attributes: u64,
 ) -> OperationResult<OperationResult<Option<OfflineReason>>> {
+    // The checks must not be older than a wait for WMI.
+    if attributes & Bits::OFFLINE != 0 {
+        run.enter(PoolKind::Wmi).await;
+    }
     if let Err(error) = node_volumes::refuse_disk(run.node(), disk.number) {
         return Ok(Err(error));
     }
@@ -169,57 +172,5 @@ pub(crate) async fn offline_error(
             );
             OperationError { reason, ..why }.with_kind(ErrorKind::FailedPrecondition)
         }
-    })
-}
-
-/// Finds another disk with the page 83 identifier of a disk or, if that has none, with its serial
-/// number. The inner error says why that cannot be determined.
-pub(super) async fn with_same_identifier(
-    run: Run<'_>,
-    number: DiskNumber,
-) -> OperationResult<OperationResult<Option<DiskNumber>>> {
-    let found = match read_ids(run).await {
-        Ok(found) => found,
-        Err(error) => {
-            return Ok(Err(
-                error.in_context("the identifiers of the disks cannot be read")
-            ));
-        }
-    };
-    let own = found.ids.get(&number).cloned().unwrap_or_default();
-    let is_serial = own.page83.trim().is_empty();
-    let identifier = |ids: &DiskIds| {
-        let text = if is_serial { &ids.serial } else { &ids.page83 };
-        text.trim().to_owned()
-    };
-    let wanted = identifier(&own);
-    let mut others = found.ids.iter().filter(|(other, _)| **other != number);
-    let same = others.find(|(_, ids)| !wanted.is_empty() && identifier(ids) == wanted);
-    if let Some((other, _)) = same {
-        return Ok(Ok(Some(*other)));
-    }
-    let without_page83 = found
-        .without_page83
-        .iter()
-        .find(|disk| !is_of_node(run, disk))
-        .map(|disk| (disk.device.to_string(), disk.code));
-    let without_serial = found
-        .without_serial
-        .iter()
-        .find(|(_, code)| is_serial && !ErrorClass::Unsupported.contains(*code))
-        .map(|(disk, code)| (disk.to_string(), *code));
-    Ok(match without_page83.or(without_serial) {
-        Some((disk, code)) => Err(OperationError::of(
-            code,
-            format!("the identifier of {disk} cannot be read"),
-        )),
-        None if wanted.is_empty() => {
-            let reason = "the disk has no identifier that would show a second path to it";
-            Err(match found.removed {
-                Some(code) => OperationError::of(code, reason),
-                None => OperationError::precondition(reason),
-            })
-        }
-        None => Ok(None),
     })
 }

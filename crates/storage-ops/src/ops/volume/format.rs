@@ -74,6 +74,7 @@ impl Operation for FormatVolume {
         if self.needed_format(run).await?.is_some() {
             self.format(run).await?;
         }
+        run.enter(PoolKind::Disks).await;
         grant_access(run, self.volume)
     }
 }

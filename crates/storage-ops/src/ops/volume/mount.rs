@@ -267,6 +267,10 @@ async fn remove_mount_point(
     volume: VolumeId,
 ) -> OperationResult<()> {
     let (os, path) = (run.os(), entry.win32_path()?);
+    // Another program may have replaced the mount point while the operation waited for a thread.
+    if Link::of(&*target)?.and_then(|link| link.volume()) != Some(volume) {
+        return failed_precondition("another program has just replaced the mount point");
+    }
     let Err(code) = os.delete_volume_mount_point(&path) else {
         return Ok(());
     };

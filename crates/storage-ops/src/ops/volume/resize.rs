@@ -261,6 +261,7 @@ async fn grow(
 /// Grows the file system to the size of its partition, if an earlier attempt was interrupted in
 /// between.
 async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
+    run.enter(PoolKind::Disks).await;
     let total = match readings::volume::stats(run, volume).await {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),

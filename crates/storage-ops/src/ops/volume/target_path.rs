@@ -82,10 +82,7 @@ impl Operation for GetVolumeIdFromTargetPath {
             .map_err(OperationError::from)
             .and_then(|path| volume_under(&path));
         let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
-        let (volume, is_root) = run
-            .with_queries_only()
-            .or_fallback(Fallback::TargetVolume, first, second)
-            .await?;
+        let (volume, is_root) = run.or_fallback_here(Fallback::TargetVolume, first, second)?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(run.node(), &self.target.parent())? == volume {
             return Err(not_mounted("the path is a link to an ordinary directory"));
