@@ -37,7 +37,7 @@ const LOG: [&str; 7] = [
 
 /// Returns all names, each after its kind.
 pub(crate) fn all() -> BTreeSet<String> {
-    let [daemon, tool, server] = ["csi-proxy", "csi-proxyctl", "server"].map(code);
+    let [daemon, tool, server] = ["csi-proxy", "command-line", "server"].map(code);
     let mut log = LogKeys::default();
     for text in CRATES
         .iter()
