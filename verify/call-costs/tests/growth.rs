@@ -127,14 +127,14 @@ fn steps() -> Vec<Step> {
         step(2, "v1.Volume/IsVolumeFormatted", &volume),
         step(3, "v1.Volume/GetVolumeStats", &volume),
         steps_of(
-            41,
+            43,
             [
                 ("v1.Volume/MountVolume", &at_empty),
                 ("v1.Volume/UnmountVolume", &at_empty),
             ],
         ),
         step(
-            8,
+            5,
             "v1.Volume/GetVolumeIDFromTargetPath",
             &json!({"target_path": MOUNTED}),
         ),
@@ -143,11 +143,11 @@ fn steps() -> Vec<Step> {
         step(18, "v1.Volume/ResizeVolume", &volume),
         step(2, "v1.Volume/WriteVolumeCache", &volume),
         step(1, "v1.Filesystem/PathExists", &path(MISSING)),
-        step(9, "v1.Filesystem/IsSymlink", &path(MOUNTED)),
+        step(5, "v1.Filesystem/IsSymlink", &path(MOUNTED)),
         // The directory exists.
         step(5, "v1.Filesystem/Mkdir", &path(EMPTY)),
         steps_of(
-            22,
+            25,
             [
                 ("v1.Filesystem/CreateSymlink", &link),
                 ("v1.Filesystem/Rmdir", &path(LINK)),
