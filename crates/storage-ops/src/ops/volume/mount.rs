@@ -229,13 +229,13 @@ fn after(code: OsError, failed: OperationError) -> OperationError {
 
 /// Returns the error of a mount that has failed, after the mount points of the volume could not be
 /// listed because of `code`.
-fn without_undo(error: OperationError, code: OsError) -> OperationError {
-    let reason = format!(
+fn without_undo(mut error: OperationError, code: OsError) -> OperationError {
+    error.reason = format!(
         "{}; if Windows has mounted the volume at another directory instead, that mount was not \
          undone, because the mount points of the volume could not be listed before: {code}",
         error.reason
     );
-    OperationError { reason, ..error }
+    error
 }
 
 fn not_mounted() -> OperationError {
