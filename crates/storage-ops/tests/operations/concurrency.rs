@@ -271,8 +271,7 @@ async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool
         .offline()
         .read_only()
         .build();
-    let gate =
-        Gate::closed(|call| call.primitive == "wmi query" && !call.object.contains("WHERE"));
+    let gate = Gate::closed(|call| call.primitive == "wmi query" && !call.object.contains("WHERE"));
     let fault = Fault::at(1, When::Before, FaultAction::Fail(OsError::GEN_FAILURE))
         .among(|call| call.primitive == "control DISK_SET_DISK_ATTRIBUTES");
     let probes: Vec<Arc<dyn Probe>> = vec![gate.probe(), Arc::new(fault)];

@@ -164,8 +164,8 @@ impl MountVolume {
         if self.is_mounted_at(&*target)? {
             return Ok(());
         }
-        // Before the operation restarts on another thread: it then reads the list again, and a mount
-        // that the first attempt has made elsewhere would count as an earlier one.
+        // The attempt may also have mounted the volume elsewhere. The operation ends if the provider
+        // mounts it at the directory.
         self.undo_elsewhere(run.node(), before)?;
         run.enter(PoolKind::Wmi).await;
         run.windows().fallbacks.record(Fallback::Mount, code);
