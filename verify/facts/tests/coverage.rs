@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use facts::SimulatedNode;
 use fault_injection::scenarios::{self, Scenario};
+use fault_injection::started_node::{Driver, StartedNode};
 use faults::{Call, Outcome, Probed, Record, Trace};
-use storage_ops::{Config, Node};
+use storage_ops::Config;
 
 /// Longer than any job can take.
 const SETTLE_TIME: Duration = Duration::from_hours(4);
@@ -65,11 +66,8 @@ fn pairs_of_scenario(scenario: &Scenario) -> BTreeSet<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
     let trace = Arc::new(Trace::recording());
-    let node = Node::new(
-        Arc::new(Probed::new(sim.process(), Arc::clone(&trace))),
-        Config::default(),
-    );
-    node.test_path_lookup();
+    let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
+    let node = StartedNode::new(&sim, os, Config::default(), Driver::Thread);
     for _ in 0..2 {
         request.run(&node);
         sim.advance(SETTLE_TIME);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use faults::{Call, Fault, FaultAction, Outcome, Probe, Probed, Race, Record, Trace, When};
 use os::{Os, OsError};
 use os_sim::{Sim, Snapshot, Timing};
-use storage_ops::Node;
 
 use crate::SETTLE_TIME;
 use crate::error_codes::{UNSEEN_RETURN, errors_of, is_informative, returns_of, unseen_error_of};
@@ -17,7 +16,7 @@ use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::{Answer, Request};
 use crate::scenarios::Scenario;
-use crate::started_node::started;
+use crate::started_node::{Driver, StartedNode};
 
 /// Longer than any operation waits, shorter than [`SETTLE_TIME`].
 const BEYOND_TIMEOUTS: Duration = Duration::from_hours(1);
@@ -93,7 +92,7 @@ impl ReferenceRun {
         let baseline = Baseline::of(&sim).with_formats_of(&scenario.spec);
         let trace = Arc::new(Trace::recording());
         let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-        let node = started(os, (scenario.spec.config)());
+        let node = StartedNode::new(&sim, os, (scenario.spec.config)(), Driver::Thread);
         let mut first = request.run(&node);
         let records = trace.take();
         let flushes = flushes(&records);
@@ -187,7 +186,7 @@ impl ReferenceRun {
 }
 
 /// Makes a request as a driver does, again as long as the answer is that work is still running.
-fn request_until_settled(sim: &Sim, request: &dyn Request, node: &Node) -> Answer {
+fn request_until_settled(sim: &Sim, request: &dyn Request, node: &StartedNode) -> Answer {
     let mut answer = request.run(node);
     sim.advance(SETTLE_TIME);
     for _ in 1..ATTEMPTS {
@@ -206,6 +205,7 @@ pub fn run(
     reference: &ReferenceRun,
     nth: usize,
     fault: InjectedFault,
+    driver: Driver,
 ) -> Vec<String> {
     let sim = (scenario.state.build)();
     let request = (scenario.spec.request)(&sim);
@@ -214,6 +214,7 @@ pub fn run(
         request: &*request,
         scenario,
         reference,
+        driver,
         baseline: Baseline::of(&sim).with_formats_of(&scenario.spec),
         conflicts: JobConflicts::on(&sim),
         trace: Arc::new(Trace::recording()),
@@ -227,6 +228,7 @@ struct Case<'a> {
     request: &'a dyn Request,
     scenario: &'a Scenario,
     reference: &'a ReferenceRun,
+    driver: Driver,
     baseline: Baseline,
     conflicts: JobConflicts,
     /// The calls with the outcomes that the node gave them.
@@ -238,14 +240,18 @@ struct Case<'a> {
 impl Case<'_> {
     fn run(&self, nth: usize, fault: InjectedFault) -> Vec<String> {
         let removed = Arc::new(Mutex::new(None));
-        let config = self.scenario.spec.config;
-        let mut node = started(self.faulty_os(nth, fault, &removed), config());
+        let started =
+            |os| StartedNode::new(self.sim, os, (self.scenario.spec.config)(), self.driver);
+        let mut node = started(self.faulty_os(nth, fault, &removed));
         let answer = self.request.run(&node);
+        if matches!(answer, Answer::Hung(_)) {
+            return check_answer(self.request, &answer, None);
+        }
         let crashed = matches!(fault, InjectedFault::Once(FaultAction::Die, _));
         // The retry runs without the fault.
         if crashed || matches!(fault, InjectedFault::Each(_)) {
             drop(node);
-            node = started(self.sim.process(), config());
+            node = started(self.sim.process());
         }
         let missing = os::lock(&removed).take();
         let missing_number = missing.as_ref().and(self.scenario.spec.disk);
@@ -386,7 +392,7 @@ impl Case<'_> {
     }
 
     /// Makes the request while the disk is removed. It may fail, but must not change anything else.
-    fn check_without_disk(&self, node: &Node) -> Vec<String> {
+    fn check_without_disk(&self, node: &StartedNode) -> Vec<String> {
         let answer = self.request.run(node);
         let mut violations = check_answer(self.request, &answer, None);
         violations.extend(self.baseline.check(
@@ -398,7 +404,7 @@ impl Case<'_> {
     }
 
     /// Retries without a fault, and compares with the reference run.
-    fn check_retry(&self, node: &Node) -> Vec<String> {
+    fn check_retry(&self, node: &StartedNode) -> Vec<String> {
         let answer = request_until_settled(self.sim, self.request, node);
         let mut violations = check_answer(self.request, &answer, None);
         if !self.reference.is_expected(&answer) {

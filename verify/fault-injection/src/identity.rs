@@ -128,10 +128,10 @@ mod tests {
     use std::sync::Arc;
 
     use faults::{Probed, Record, Trace};
-    use storage_ops::Node;
 
     use super::{DESTRUCTIVE, unchecked};
     use crate::scenarios;
+    use crate::started_node::{Driver, StartedNode};
 
     fn records_of(name: &str) -> Vec<Record> {
         let all = scenarios::all();
@@ -141,7 +141,8 @@ mod tests {
         let request = (scenario.spec.request)(&sim);
         let trace = Arc::new(Trace::recording());
         let os = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-        request.run(&Node::new(os, (scenario.spec.config)()));
+        let config = (scenario.spec.config)();
+        request.run(&StartedNode::new(&sim, os, config, Driver::Thread));
         trace.take()
     }
 

@@ -201,6 +201,7 @@ pub fn check_answer(request: &dyn Request, answer: &Answer, code: Option<u32>) -
     match answer {
         Answer::Succeeded(output) => check_no_secret(output),
         Answer::Panicked(message) => vec![format!("it panicked: {message}")],
+        Answer::Hung(requests) => vec![format!("the executor has not answered: {requests}")],
         Answer::Failed(error) => check_error(request, error, code),
     }
 }

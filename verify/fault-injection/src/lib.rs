@@ -12,6 +12,9 @@
 //!   node must end up as after one of the two serial orders.
 //! * [`random_run`] combines all of these, driven by a seed.
 //!
+//! Every operation runs on the thread of its caller, by [`storage_ops::Node::run`]; one case in
+//! fifty also runs in [`storage_ops::Executor`]. Both run the same course of an operation.
+//!
 //! The program `fault-injection` runs every case and prints a table
 //! (`cargo xtask fault-injection`); `cargo test` runs a sample. `docs/reliability.md` lists the
 //! promises, and the cases that are not covered.
@@ -20,6 +23,7 @@ pub mod attack;
 pub mod error_codes;
 pub mod fault_sweep;
 pub mod identity;
+mod in_executor;
 pub mod interleaver;
 pub mod invariants;
 pub mod job_conflicts;
@@ -32,7 +36,7 @@ pub mod request;
 pub mod rng;
 pub mod runner;
 pub mod scenarios;
-mod started_node;
+pub mod started_node;
 
 /// Longer than any job can take.
 const SETTLE_TIME: std::time::Duration = std::time::Duration::from_hours(4);

@@ -1,4 +1,5 @@
-//! A layer that records calls on objects outside kubelet's directory.
+//! A layer that records calls on objects outside kubelet's directory, and mounts volumes there if an
+//! attacker leads it there.
 //!
 //! An object is identified by the name of its volume and its path on that volume. The path by which
 //! it was opened does not identify it: a volume can have many paths, and a link can lead anywhere.
@@ -21,6 +22,8 @@ use crate::scenarios::{KUBELET, volume};
 pub struct OutsideAccess {
     sim: Sim,
     recorded: Arc<Mutex<Vec<String>>>,
+    /// The paths at which a volume was mounted through a link. The operation has to unmount it.
+    mounted: Arc<Mutex<Vec<U16String>>>,
     /// The directories that are inside, in lower case.
     inside: Arc<Vec<String>>,
 }
@@ -48,6 +51,7 @@ impl OutsideAccess {
         Self {
             sim: sim.clone(),
             recorded: Arc::default(),
+            mounted: Arc::default(),
             inside: Arc::new(inside.iter().map(|path| path.to_lowercase()).collect()),
         }
     }
@@ -112,6 +116,14 @@ impl OutsideAccess {
         }
     }
 
+    /// Returns the target of a link to a directory, as the path of a mount.
+    fn link_target(&self, directory: &U16Str) -> Option<U16String> {
+        let path = directory.to_string_lossy();
+        let target = self.sim.external().read_link(path.trim_end_matches('\\'));
+        let target = target.ok().filter(|target| target.starts_with("C:"))?;
+        Some(U16String::from_str(&format!(r"{target}\")))
+    }
+
     fn push(&self, line: String) {
         os::lock(&self.recorded).push(line);
     }
@@ -138,6 +150,8 @@ impl Layer for OutsideAccess {
         Ok(handle)
     }
 
+    /// Follows a link that has replaced the directory. The simulated node refuses the link, and no
+    /// document says what Windows does.
     fn set_volume_mount_point(
         &self,
         node: &dyn Os,
@@ -145,11 +159,20 @@ impl Layer for OutsideAccess {
         volume: &U16Str,
     ) -> OsResult<()> {
         self.record_path("mounted a volume at", directory);
-        node.set_volume_mount_point(directory, volume)
+        let Some(target) = self.link_target(directory) else {
+            return node.set_volume_mount_point(directory, volume);
+        };
+        node.set_volume_mount_point(&target, volume)?;
+        os::lock(&self.mounted).push(target);
+        Ok(())
     }
 
     fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
-        self.record_path("unmounted the volume at", directory);
+        let mounted = os::lock(&self.mounted);
+        if !mounted.iter().any(|mounted| **mounted == *directory) {
+            self.record_path("unmounted the volume at", directory);
+        }
+        drop(mounted);
         node.delete_volume_mount_point(directory)
     }
 

@@ -14,7 +14,7 @@ use crate::invariants::{Baseline, check_answer, check_nothing_held};
 use crate::job_conflicts::JobConflicts;
 use crate::request::Answer;
 use crate::scenarios::MakeRequest;
-use crate::started_node::started;
+use crate::started_node::{Driver, StartedNode};
 
 /// Two operations on one node.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Pair {
 fn run_serially(pair: &Pair, order: [usize; 2]) -> Snapshot {
     let sim = (pair.build)();
     let requests = pair.requests.map(|request| request(&sim));
-    let node = started(sim.process(), Config::default());
+    let node = StartedNode::new(&sim, sim.process(), Config::default(), Driver::Thread);
     for which in order {
         requests[which].run(&node);
         sim.advance(SETTLE_TIME);
@@ -77,7 +77,7 @@ pub fn run(pair: &Pair, serial_results: &[Snapshot; 2], first: usize, second: us
     let probes: Vec<Arc<dyn Probe>> =
         vec![Arc::new(interleaver.clone()), Arc::new(conflicts.clone())];
     let process = Probed::new(interleaver.wrap(sim.process()), probes);
-    let node = started(Arc::new(process), Config::default());
+    let node = StartedNode::new(&sim, Arc::new(process), Config::default(), Driver::Thread);
     let tasks = requests
         .iter()
         .map(|request| Box::new(|| request.run(&node)) as Box<dyn FnOnce() -> Answer + Send + '_>);

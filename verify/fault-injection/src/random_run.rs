@@ -27,7 +27,7 @@ use crate::scenarios::filesystem::{PATH, SOURCE};
 use crate::scenarios::races::COMPONENTS;
 use crate::scenarios::smb::{PASSWORD, map};
 use crate::scenarios::{GIB, boxed, path, volume};
-use crate::started_node::started;
+use crate::started_node::{Driver, StartedNode};
 
 /// The number of callers, each with one request at a time.
 const CALLERS: usize = 4;
@@ -223,7 +223,7 @@ fn run_process(sim: &Sim, rng: &mut Rng) -> Vec<String> {
     let interleaver = Interleaver::new(CALLERS, RandomOrder(Rng::new(rng.number())));
     let probes: Vec<Arc<dyn Probe>> = vec![Arc::new(interleaver.clone()), chaos.clone()];
     let process = Arc::new(Probed::new(interleaver.wrap(sim.process()), probes));
-    let node = started(process.clone(), Config::default());
+    let node = StartedNode::new(sim, process.clone(), Config::default(), Driver::Thread);
     let call_in_sequence = |requests: &[Box<dyn Request>]| -> Vec<Answer> {
         requests.iter().map(|request| request.run(&node)).collect()
     };
@@ -263,7 +263,7 @@ fn recover(sim: &Sim) -> Vec<String> {
             return vec![format!("{directory} cannot be cleared: {code}")];
         }
     }
-    let node = started(sim.process(), Config::default());
+    let node = StartedNode::new(sim, sim.process(), Config::default(), Driver::Thread);
     let mut violations = Vec::new();
     for number in DISKS {
         if let Err(error) = use_disk(sim, &node, number) {

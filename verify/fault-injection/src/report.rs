@@ -12,6 +12,8 @@ pub struct Row {
     pub calls: usize,
     /// The number of cases.
     pub cases: usize,
+    /// How many of the cases also ran in the executor.
+    pub in_executor: usize,
     /// The number of cases that violated an invariant.
     pub failures: usize,
 }
@@ -21,6 +23,7 @@ impl Row {
         self.states += other.states;
         self.calls += other.calls;
         self.cases += other.cases;
+        self.in_executor += other.in_executor;
         self.failures += other.failures;
     }
 }
@@ -56,8 +59,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:34} {:>7} {:>7} {:>9} {:>9}",
-            "operation", "states", "calls", "cases", "failures"
+            "{:34} {:>7} {:>7} {:>9} {:>11} {:>9}",
+            "operation", "states", "calls", "cases", "in executor", "failures"
         )?;
         let total = ("all".to_owned(), self.sum());
         self.rows
@@ -66,8 +69,8 @@ impl fmt::Display for Report {
             .try_for_each(|(operation, row)| {
                 writeln!(
                     f,
-                    "{operation:34} {:>7} {:>7} {:>9} {:>9}",
-                    row.states, row.calls, row.cases, row.failures
+                    "{operation:34} {:>7} {:>7} {:>9} {:>11} {:>9}",
+                    row.states, row.calls, row.cases, row.in_executor, row.failures
                 )
             })
     }

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use storage_ops::{Error, ErrorKind, Node, Operation};
+use storage_ops::{Error, ErrorKind, Operation};
+
+use crate::in_executor;
+use crate::started_node::StartedNode;
 
 /// An operation of any type.
 pub trait Request: Send + Sync {
@@ -12,7 +15,7 @@ pub trait Request: Send + Sync {
     /// Returns what the operation does, in words that can follow "cannot".
     fn describe(&self) -> String;
     /// Runs the operation.
-    fn run(&self, node: &Node) -> Answer;
+    fn run(&self, node: &StartedNode) -> Answer;
 }
 
 /// The result of an operation.
@@ -24,6 +27,17 @@ pub enum Answer {
     Failed(Box<Error>),
     /// It panicked, which is always a defect.
     Panicked(String),
+    /// The executor has not answered, which is always a defect. These are its requests.
+    Hung(String),
+}
+
+impl<T: fmt::Debug> From<Result<T, Error>> for Answer {
+    fn from(result: Result<T, Error>) -> Self {
+        match result {
+            Ok(output) => Self::Succeeded(format!("{output:?}")),
+            Err(error) => Self::Failed(Box::new(error)),
+        }
+    }
 }
 
 impl Answer {
@@ -48,6 +62,7 @@ impl fmt::Display for Answer {
             Self::Succeeded(output) => write!(f, "ok {output}"),
             Self::Failed(error) => write!(f, "{:?}: {error}", error.kind()),
             Self::Panicked(message) => write!(f, "panic: {message}"),
+            Self::Hung(requests) => write!(f, "no answer: {requests}"),
         }
     }
 }
@@ -61,11 +76,13 @@ impl<O: Operation> Request for O {
         Operation::describe(self)
     }
 
-    fn run(&self, node: &Node) -> Answer {
+    fn run(&self, node: &StartedNode) -> Answer {
+        if let Some(executor) = &node.executor {
+            return in_executor::run(executor, &node.sim, self.clone());
+        }
         // If the panic leaves a lock poisoned or held, the checks after the run find that as well.
         match catch_unwind(AssertUnwindSafe(|| node.run(self))) {
-            Ok(Ok(output)) => Answer::Succeeded(format!("{output:?}")),
-            Ok(Err(error)) => Answer::Failed(Box::new(error)),
+            Ok(result) => result.into(),
             Err(panic) => {
                 let message = panic.downcast_ref::<String>().cloned();
                 let message =

@@ -10,9 +10,10 @@ use crate::fault_sweep::{self, ReferenceRun};
 use crate::pair_sweep::{self, Pair};
 use crate::race_sweep;
 use crate::random_run;
-use crate::report::Report;
+use crate::report::{Report, Row};
 use crate::scenarios::Scenario;
 use crate::scenarios::races::COMPONENTS;
+use crate::started_node::Driver;
 
 /// Which cases to run.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +81,62 @@ impl Findings {
     }
 }
 
+/// Of the cases of a scenario, the first and each of this number after it also run in the executor.
+const IN_EXECUTOR: usize = 50;
+
+/// Runs the cases of one scenario.
+struct Cases<'a> {
+    filter: &'a CaseFilter,
+    operation: &'static str,
+    /// How many cases there are so far, including those that `filter` does not match.
+    number: usize,
+    findings: Findings,
+}
+
+impl<'a> Cases<'a> {
+    fn of(scenario: &Scenario, filter: &'a CaseFilter) -> Self {
+        Self {
+            filter,
+            operation: scenario.spec.operation(),
+            number: 0,
+            findings: Findings::default(),
+        }
+    }
+
+    fn row(&mut self) -> &mut Row {
+        self.findings.report.row(self.operation)
+    }
+
+    /// Runs a case if the filter matches it: always on this thread, and sometimes also in the
+    /// executor.
+    fn run(&mut self, case: impl Fn() -> String, run: impl Fn(Driver) -> Vec<String>) {
+        self.number += 1;
+        let name = case();
+        if !self.filter.matches(&name, self.number) {
+            return;
+        }
+        let ran = self.row().cases;
+        self.findings
+            .count(self.operation, || name.clone(), run(Driver::Thread));
+        if !ran.is_multiple_of(IN_EXECUTOR) {
+            return;
+        }
+        self.row().in_executor += 1;
+        let violations = run(Driver::Executor);
+        if !violations.is_empty() {
+            self.row().failures += 1;
+            let violations = violations
+                .into_iter()
+                .map(|violation| format!("in the executor: {violation}"))
+                .collect();
+            self.findings.failures.push(Failure {
+                case: name,
+                violations,
+            });
+        }
+    }
+}
+
 /// Runs `run` for each of `all`, on all processors.
 pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) -> Findings {
     let next = AtomicUsize::new(0);
@@ -104,61 +161,61 @@ pub fn run_in_parallel<T: Sync>(all: &[T], run: impl Fn(&T) -> Findings + Sync) 
 
 /// Runs a scenario with every fault at every call.
 pub fn run_faults(scenario: &Scenario, filter: &CaseFilter) -> Findings {
-    let mut findings = Findings::default();
+    let mut cases = Cases::of(scenario, filter);
     let name = scenario.to_string();
     if !filter.may_match(&name) {
-        return findings;
+        return cases.findings;
     }
-    let operation = scenario.spec.operation();
-    findings.report.row(operation).states += 1;
+    cases.row().states += 1;
     let reference = match ReferenceRun::new(scenario) {
         Ok(reference) => reference,
         Err(violations) => {
-            findings.count(operation, || name.clone(), violations);
-            return findings;
+            let operation = cases.operation;
+            cases.findings.count(operation, || name.clone(), violations);
+            return cases.findings;
         }
     };
-    findings.report.row(operation).calls += reference.calls.len();
-    let at = |nth| {
-        reference
-            .faults(scenario, nth)
-            .into_iter()
-            .map(move |fault| (nth, fault))
-    };
-    let cases = (0..reference.calls.len()).flat_map(at).zip(1..);
-    for ((nth, fault), number) in cases {
-        let case = || format!("{name} #{nth} {fault}");
-        if filter.matches(&case(), number) {
-            findings.count(
-                operation,
-                case,
-                fault_sweep::run(scenario, &reference, nth, fault),
-            );
+    cases.row().calls += reference.calls.len();
+    for nth in 0..reference.calls.len() {
+        for fault in reference.faults(scenario, nth) {
+            let case = || format!("{name} #{nth} {fault}");
+            cases.run(case, |driver| {
+                fault_sweep::run(scenario, &reference, nth, fault, driver)
+            });
         }
     }
-    findings
+    cases.findings
 }
 
-/// Runs a scenario with every attack before every call.
+/// Runs a scenario with every attack before every call, and with every attack and a change that
+/// fails although it has had its effect.
 pub fn run_races(scenario: &Scenario, filter: &CaseFilter) -> Findings {
-    let mut findings = Findings::default();
+    let mut cases = Cases::of(scenario, filter);
     let name = format!("race {scenario}");
     if !filter.may_match(&name) {
-        return findings;
+        return cases.findings;
     }
-    let operation = scenario.spec.operation();
     let attacks = Attack::all(COMPONENTS);
-    let mut number = 0;
-    for nth in 0..race_sweep::calls(scenario) {
+    let calls = race_sweep::calls(scenario);
+    for nth in 0..calls.len() {
         for attack in &attacks {
             let case = || format!("{name} #{nth} {attack}");
-            number += 1;
-            if filter.matches(&case(), number) {
-                findings.count(operation, case, race_sweep::run(scenario, nth, *attack));
+            cases.run(case, |driver| {
+                race_sweep::run(scenario, nth, *attack, None, driver)
+            });
+        }
+    }
+    for nth in 0..=calls.len() {
+        for failed in race_sweep::failed_changes(&calls, nth) {
+            for attack in &attacks {
+                let case = || format!("{name} #{nth} {attack}; {failed}");
+                cases.run(case, |driver| {
+                    race_sweep::run(scenario, nth, *attack, Some(failed), driver)
+                });
             }
         }
     }
-    findings
+    cases.findings
 }
 
 /// Runs a pair of operations concurrently, switched at every pair of their calls.

@@ -518,9 +518,10 @@ impl Layer for FailsAndMountsElsewhere {
     }
 }
 
-/// The executor restarts the operation on another thread after the first attempt.
+/// The executor moves the operation to another thread after the first attempt. An earlier executor
+/// ran the operation again there, and took the mount elsewhere for one that had been there before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_mount_elsewhere_is_undone_also_if_the_operation_restarts() {
+async fn a_failed_mount_elsewhere_is_undone_also_in_the_executor() {
     let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
     let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
     let node = || layered(&sim, FailsAndMountsElsewhere::default());
@@ -530,6 +531,30 @@ async fn a_failed_mount_elsewhere_is_undone_also_if_the_operation_restarts() {
     let error = executor.run(mount(volume, MOUNT)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
     assert_eq!(sim.snapshot(), before);
+}
+
+/// Mounts elsewhere as [`FailsAndMountsElsewhere`] does. The provider mounts the volume.
+#[derive(Default)]
+struct OnlyProviderMounts(FailsAndMountsElsewhere);
+
+impl Layer for OnlyProviderMounts {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
+        self.0.set_volume_mount_point(node, directory, volume)
+    }
+}
+
+#[test]
+fn a_failed_mount_elsewhere_is_undone_also_if_the_provider_mounts_the_volume() {
+    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
+    let volume = volume_on(&node_on(&sim), 1);
+    let node = layered(&sim, OnlyProviderMounts::default());
+    node.run(&mount(volume, MOUNT)).unwrap();
+    assert!(sim.external().is_link(MOUNT) && !sim.external().is_link(r"C:\elsewhere"));
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::time::Duration;
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    DiskNumber, ErrorKind, GetTargetDisks, Iqn, ListTargetPortals, Node, PartitionDisk,
+    DiskNumber, ErrorKind, GetTargetDisks, Iqn, ListTargetPortals, PartitionDisk,
     RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
 };
 
 use super::{GIB, Scenario, Spec, State, boxed, combine, state};
 use crate::request::{Answer, Request};
+use crate::started_node::{Driver, StartedNode};
 
 const SECRET: &str = "hunter2-secret";
 const MUTUAL: &str = "hunter2-mutual";
@@ -50,7 +51,7 @@ fn iqn(name: &str) -> Iqn {
 
 fn after(steps: &[fn() -> Box<dyn Request>]) -> Sim {
     let sim = network(true);
-    let node = Node::new(sim.process(), Config::default());
+    let node = StartedNode::new(&sim, sim.process(), Config::default(), Driver::Thread);
     for step in steps {
         let answer = step().run(&node);
         assert!(matches!(answer, Answer::Succeeded(_)), "{answer}");
@@ -262,7 +263,7 @@ impl Request for Twice {
         self.request.describe()
     }
 
-    fn run(&self, node: &Node) -> Answer {
+    fn run(&self, node: &StartedNode) -> Answer {
         (self.before)(&self.sim);
         let answer = self.request.run(node);
         let is_refused = matches!(

@@ -164,6 +164,8 @@ impl MountVolume {
         if is_mounted == Ok(true) {
             return Ok(());
         }
+        // The attempt may also have mounted the volume elsewhere. The operation ends if the provider
+        // mounts it at the directory.
         self.undo_elsewhere(run.node(), before)?;
         is_mounted?;
         let Some(code) = code else {
