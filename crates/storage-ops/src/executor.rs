@@ -363,7 +363,9 @@ impl Executor {
                 None => return Err(OperationError::new(ErrorKind::Internal, DEFECT)),
                 Some(Wait::ForLocks(keys)) => {
                     let job = job.as_ref().expect("a read waits for no lock");
-                    context.set_locks(Some(Arc::new(self.lock(job, keys).await?)));
+                    // Boxed, as below.
+                    let guard = Box::pin(self.lock(job, keys)).await?;
+                    context.set_locks(Some(Arc::new(guard)));
                     course.go_on(None)?
                 }
                 Some(Wait::ForThread(pool, resource)) => {
