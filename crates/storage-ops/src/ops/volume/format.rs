@@ -111,13 +111,13 @@ impl FormatVolume {
             Ok(()) => {
                 let arrival = run.timeouts().arrival;
                 let formatted = self.wait_until_formatted(run, arrival, begun).await?;
-                Ok(formatted.ok_or_else(|| {
+                formatted.ok_or_else(|| {
                     let name = run.node().config().new_file_system();
                     let reason = format!(
                         "Windows reported success, but the volume has no new {name} file system"
                     );
                     OperationError::precondition(reason)
-                })?)
+                })
             }
         }
     }
@@ -130,11 +130,7 @@ impl FormatVolume {
         loop {
             run.enter(PoolKind::Wmi).await;
             let instance = format.instance()?;
-            // Another program may have changed the volume, and a single error can make a link or an
-            // entry look absent: two looks must agree before content is lost.
-            let disk = volume::disk_of(run.os(), self.volume)?;
-            run.ensure_locked(&LockKey::Disk(disk))?;
-            match self.needed_format(run).await {
+            match self.still_needed_format(run).await {
                 Ok(needed) => {
                     if let Some(Needed::Again { .. }) = needed {
                         self.refuse_open_files(run)?;
@@ -161,6 +157,15 @@ impl FormatVolume {
                 };
             }
         }
+    }
+
+    /// Returns what [`Self::needed_format`] returns, right before the format. Another program may have
+    /// changed the volume, and a single error can make a link or an entry look absent: two looks must
+    /// agree before content is lost.
+    async fn still_needed_format(&self, run: Run<'_>) -> OperationResult<Option<Needed>> {
+        let disk = volume::disk_of(run.os(), self.volume)?;
+        run.ensure_locked(&LockKey::Disk(disk))?;
+        self.needed_format(run).await
     }
 
     /// Returns how the volume is to be formatted; `None` if it is as if it had just been formatted.
