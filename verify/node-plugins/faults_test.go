@@ -69,7 +69,7 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 		{"RPCFails", map[string]any{"rpc": "*", "status": internal}, 1, 2},
 		{"RPCFailsAfterItsEffect", map[string]any{"rpc": "*", "status": internal, "after": true}, 1, 2},
 		{"RPCCrashes", map[string]any{"rpc": "*", "crash": true, "after": true}, 1, 2},
-		{"WindowsFails", map[string]any{"code": 5}, 8, 10},
+		{"WindowsFails", map[string]any{"code": 5}, 5, 10},
 		{"WindowsCrashes", map[string]any{"crash": true, "after": true}, 32, 10},
 	}
 	for name, program := range plugins(t) {
