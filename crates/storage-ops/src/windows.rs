@@ -11,7 +11,7 @@ pub(crate) use fallback::Fallback;
 use std::sync::Arc;
 use std::time::Duration;
 
-use os::{Clock, Os, OsResult};
+use os::{Clock, Os, OsResult, Time};
 
 use crate::config::Timeouts;
 use crate::windows::device_queries::{DeviceQueries, PATIENCE, Query};
@@ -68,24 +68,49 @@ impl Windows {
         self.os.clock()
     }
 
-    /// Calls `check` until it returns a value or `timeout` has passed, with pauses that double up
-    /// to one second.
+    /// Returns the pauses between looks at what Windows is about to do, for `timeout`.
+    pub(crate) fn pauses(&self, timeout: Duration) -> Pauses<'_> {
+        Pauses {
+            clock: self.clock(),
+            end: self.clock().now() + timeout,
+            pause: Duration::from_millis(10),
+        }
+    }
+
+    /// Calls `check` until it returns a value or `timeout` has passed, with [`Pauses`].
     pub(crate) fn poll<T, E>(
         &self,
         timeout: Duration,
         mut check: impl FnMut() -> Result<Option<T>, E>,
     ) -> Result<Option<T>, E> {
-        let end = self.clock().now() + timeout;
-        let mut pause = Duration::from_millis(10);
+        let mut pauses = self.pauses(timeout);
         loop {
             if let Some(value) = check()? {
                 return Ok(Some(value));
             }
-            if self.clock().now() >= end {
+            if pauses.have_passed() {
                 return Ok(None);
             }
-            self.clock().sleep(pause);
-            pause = (pause * 2).min(Duration::from_secs(1));
+            pauses.sleep();
         }
+    }
+}
+
+/// Pauses that double up to one second.
+pub(crate) struct Pauses<'a> {
+    clock: &'a dyn Clock,
+    end: Time,
+    pause: Duration,
+}
+
+impl Pauses<'_> {
+    /// Returns whether the time for them has passed.
+    pub(crate) fn have_passed(&self) -> bool {
+        self.clock.now() >= self.end
+    }
+
+    pub(crate) fn sleep(&mut self) {
+        self.clock.sleep(self.pause);
+        self.pause = (self.pause * 2).min(Duration::from_secs(1));
     }
 }

@@ -97,7 +97,6 @@ pub(crate) async fn conduct<O: Operation>(
     let mut found = look_up(operation, run).await?;
     for _ in 0..MAX_LOCK_REQUESTS {
         run.lock([&named[..], &found].concat()).await;
-        run.enter(O::POOL).await;
         let now = look_up(operation, run).await?;
         if now == found {
             run.enter(O::POOL).await;

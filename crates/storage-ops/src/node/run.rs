@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use os::{Clock, Os, OsError, Time};
+use os::{Clock, Os, OsError};
 
 use crate::config::Timeouts;
 use crate::error::OperationResult;
 use crate::node::Node;
 use crate::scheduling::{OperationContext, PoolKind};
-use crate::windows::{Fallback, Windows};
+use crate::windows::{self, Fallback, Windows};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,8 +102,7 @@ impl<'a> Run<'a> {
     pub(crate) fn pauses(self, timeout: Duration) -> Pauses<'a> {
         Pauses {
             run: self,
-            end: self.clock().now() + timeout,
-            pause: SHORTEST_PAUSE,
+            pauses: self.windows().pauses(timeout),
         }
     }
 
@@ -146,30 +145,23 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The first pause, which doubles with each further one.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
 /// The pauses between looks at what Windows is about to do.
 ///
 /// The operation pauses on a thread of the pool for arrivals, and takes the next look there unless
 /// the look enters another pool. The first look, before any pause, needs no such thread.
 pub(crate) struct Pauses<'a> {
     run: Run<'a>,
-    end: Time,
-    pause: Duration,
+    pauses: windows::Pauses<'a>,
 }
 
 impl Pauses<'_> {
     /// Pauses. Returns false at once if the time has passed, and true otherwise.
     pub(crate) async fn again(&mut self) -> bool {
-        if self.run.clock().now() >= self.end {
+        if self.pauses.have_passed() {
             return false;
         }
         self.run.enter(PoolKind::Arrivals).await;
-        self.run.clock().sleep(self.pause);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pauses.sleep();
         true
     }
 }

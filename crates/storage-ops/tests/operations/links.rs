@@ -199,6 +199,22 @@ fn refusing_unkept(primitive: &'static str, code: OsError) -> Fault {
     failing_once(primitive, code)
 }
 
+/// Checks that the link exists, and was made in the second way after `code`.
+fn assert_made_as_go_does(sim: &Sim, node: &Node, code: OsError) {
+    assert_eq!(
+        sim.external()
+            .read_link(r"C:\var\lib\kubelet\pods\l")
+            .unwrap(),
+        POD
+    );
+    let count = FallbackCount {
+        call: "create_link",
+        code: Some(code.0),
+        count: 1,
+    };
+    assert_eq!(node.fallbacks(), [count]);
+}
+
 #[test]
 fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_behind() {
     for step in ["control FSCTL_SET_REPARSE_POINT", "set DispositionEx"] {
@@ -212,18 +228,7 @@ fn a_link_is_created_as_go_does_if_windows_refuses_the_way_that_leaves_nothing_b
             let node = probed(&sim, refusing_unkept(step, code));
             node.run(&new_link())
                 .unwrap_or_else(|error| panic!("{step}, {code}: {error}"));
-            assert_eq!(
-                sim.external()
-                    .read_link(r"C:\var\lib\kubelet\pods\l")
-                    .unwrap(),
-                POD
-            );
-            let count = FallbackCount {
-                call: "create_link",
-                code: Some(code.0),
-                count: 1,
-            };
-            assert_eq!(node.fallbacks(), [count], "{step}");
+            assert_made_as_go_does(&sim, &node, code);
         }
         for code in [OsError::DISK_FULL, OsError::WRITE_PROTECT] {
             let sim = os_sim::node().dir(POD).build();
@@ -260,18 +265,7 @@ fn a_link_that_windows_loses_after_a_success_is_created_as_go_does() {
     let sim = os_sim::node().dir(POD).build();
     let node = layered(&sim, Forgetful);
     node.run(&new_link()).unwrap();
-    assert_eq!(
-        sim.external()
-            .read_link(r"C:\var\lib\kubelet\pods\l")
-            .unwrap(),
-        POD
-    );
-    let count = FallbackCount {
-        call: "create_link",
-        code: Some(OsError::FILE_NOT_FOUND.0),
-        count: 1,
-    };
-    assert_eq!(node.fallbacks(), [count]);
+    assert_made_as_go_does(&sim, &node, OsError::FILE_NOT_FOUND);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use faults::{Fault, FaultAction, Layer, Probe, Race, When};
 use os::{
-    CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Value, Wmi,
+    CallStatus, MethodCall, Os, OsError, OsResult, Returned, Time, U16Str, U16String, Uuid, Value,
+    Wmi,
 };
 use os_sim::Sim;
 use storage_ops::{
@@ -26,6 +27,18 @@ fn a_file_is_refused_as_a_mount_target() {
     assert_eq!(trace.counts().of("set_volume_mount_point"), 0);
 }
 
+/// Mounts another volume at [`MOUNT`] before the first call of `primitive`.
+fn replaced_before(primitive: &'static str, sim: &Sim, volume: Uuid) -> Race {
+    let sim = sim.clone();
+    Race::before(0, move || {
+        sim.process()
+            .delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\")))
+            .unwrap();
+        sim.external().set_mount_point(MOUNT, volume).unwrap();
+    })
+    .among(move |call| call.primitive == primitive)
+}
+
 #[test]
 fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     let sim = os_sim::node()
@@ -38,16 +51,8 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
         .formatted("NTFS");
     let sim = sim.build();
     let (one, two) = (volume_on(&node_on(&sim), 1), sim.volume_on(2).unwrap().id);
-    let other = sim.clone();
     // Between the change and the check of its result.
-    let replaced = Race::before(0, move || {
-        other
-            .process()
-            .delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\")))
-            .unwrap();
-        other.external().set_mount_point(MOUNT, two).unwrap();
-    })
-    .among(|call| call.primitive == "control FSCTL_GET_REPARSE_POINT");
+    let replaced = replaced_before("control FSCTL_GET_REPARSE_POINT", &sim, two);
     let node = probed(&sim, replaced);
     let error = refused(&node, &mount(one, MOUNT), ErrorKind::Internal);
     assert!(
@@ -428,17 +433,8 @@ fn a_mount_point_that_another_program_replaces_during_the_flush_is_not_removed()
         .formatted("NTFS")
         .build();
     let (one, two) = (volume_on(&node_on(&sim), 1), sim.volume_on(2).unwrap().id);
-    let external = sim.clone();
-    let replace = Race::before(0, move || {
-        external
-            .process()
-            .delete_volume_mount_point(&U16String::from_str(&format!(r"{MOUNT}\")))
-            .unwrap();
-        external.external().set_mount_point(MOUNT, two).unwrap();
-    })
-    .among(|call| call.primitive == "flush");
     let error = refused(
-        &probed(&sim, replace),
+        &probed(&sim, replaced_before("flush", &sim, two)),
         &unmount(one, MOUNT),
         ErrorKind::FailedPrecondition,
     );

@@ -1,8 +1,9 @@
 //! Tests of the operations on volumes.
 
 use crate::setup::{
-    GIB, KUBELET, MOUNT, ONE, PARTITION, closest, failing, failing_on, is_link, layered, mount,
-    mounted_at, node_on, ntfs, path, probed, refused, resize, unmount, volume_on, volumes_of,
+    GIB, KUBELET, MOUNT, ONE, PARTITION, both, closest, failing, failing_on, failing_once, is_link,
+    layered, mount, mounted_at, node_on, ntfs, path, probed, refused, resize, unmount, volume_on,
+    volumes_of,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -577,32 +578,18 @@ fn a_volume_whose_disk_changes_at_each_look_is_given_up() {
     assert_eq!(node.locked_objects(), 0);
 }
 
-/// A volume whose disk cannot be queried at the first two looks.
-#[derive(Default)]
-struct Late(AtomicU32);
-
-impl Layer for Late {
-    fn control(
-        &self,
-        handle: &dyn Handle,
-        code: ControlCode,
-        input: &[u8],
-        output: &mut [u8],
-    ) -> OsResult<usize> {
-        if code == ControlCode::VOLUME_GET_VOLUME_DISK_EXTENTS
-            && self.0.fetch_add(1, Ordering::Relaxed) < 2
-        {
-            return Err(OsError::FILE_NOT_FOUND);
-        }
-        handle.control(code, input, output)
-    }
-}
-
 #[test]
 fn a_volume_whose_disk_was_not_known_in_time_is_not_unmounted_without_the_lock() {
     let sim = ntfs().mounted(MOUNT).build();
     let volume = volume_on(&node_on(&sim), 1);
-    let node = layered(&sim, Late::default());
+    // Its disk cannot be queried at the first two looks.
+    let unknown = || {
+        failing_once(
+            "control VOLUME_GET_VOLUME_DISK_EXTENTS",
+            OsError::FILE_NOT_FOUND,
+        )
+    };
+    let node = probed(&sim, both(unknown(), unknown()));
     let error = refused(&node, &unmount(volume, MOUNT), ErrorKind::Busy);
     let said = "the node has changed, and disk 1 would have to be locked; repeat the request";
     assert!(error.to_string().contains(said), "{error}");
