@@ -73,10 +73,9 @@ struct Job<O: Operation> {
 }
 
 /// How an operation runs.
-#[derive(Clone)]
 enum Execution<O: Operation> {
     /// As a read for one caller. A read that has a thread runs until it ends or waits.
-    Read { _entry: Arc<Entry> },
+    Read { _entry: Entry },
     /// As a change, which several callers may share.
     Change(Arc<Job<O>>),
 }
@@ -214,7 +213,7 @@ impl Executor {
                 .requests
                 .add(requester.call, None, Arc::clone(&work) as _);
             let execution = Execution::Read {
-                _entry: Arc::new(self.entry(number)),
+                _entry: self.entry(number),
             };
             let _waiting = Waiting {
                 requests: &self.requests,
@@ -632,7 +631,7 @@ mod tests {
             "demonstrate a defect".into()
         }
 
-        fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+        fn lock_keys(&self) -> Vec<LockKey> {
             resume_unwind(Box::new("a defect, made for this test"))
         }
 

@@ -39,8 +39,8 @@ impl Operation for Set {
         format!("change object {}", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(DiskNumber(self.object))])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Disk(DiskNumber(self.object))]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -99,8 +99,8 @@ impl Operation for ThroughTwoPools {
         format!("change object {} in two steps", self.object)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(DiskNumber(self.object))])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Disk(DiskNumber(self.object))]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -199,8 +199,8 @@ impl Operation for Move {
         "move the volume".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok([1, 2].map(|disk| LockKey::Disk(DiskNumber(disk))).into())
+    fn lock_keys(&self) -> Vec<LockKey> {
+        [1, 2].map(|disk| LockKey::Disk(DiskNumber(disk))).into()
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {

@@ -37,8 +37,9 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     /// Describes the operation with a phrase that can follow "cannot": `mount volume ... at ...`.
     fn describe(&self) -> String;
 
-    /// Refuses the operation if the administrator does not allow it on this object. Runs before
-    /// everything else.
+    /// Refuses the operation if the administrator does not allow it on this object: a path must be
+    /// in a working directory, and a name must be on its list. Runs once for each request, before
+    /// everything else, so the operation does not check this again.
     #[doc(hidden)]
     fn check_allowed(&self, _node: &Node) -> OperationResult<()> {
         Ok(())
@@ -52,10 +53,10 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns the keys that the arguments name and that the operation must lock; none for an
-    /// operation that only reads. Refuses arguments that no state of the node allows.
+    /// operation that only reads.
     #[doc(hidden)]
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(Vec::new())
+    fn lock_keys(&self) -> Vec<LockKey> {
+        Vec::new()
     }
 
     /// Looks up the further keys that the operation must lock, such as the disk of a volume, on a
@@ -93,7 +94,7 @@ pub(crate) async fn conduct<O: Operation>(
         run.enter(O::POOL).await;
         return operation.run(run).await;
     }
-    let named = operation.lock_keys(node)?;
+    let named = operation.lock_keys();
     let mut found = look_up(operation, run).await?;
     for _ in 0..MAX_LOCK_REQUESTS {
         run.lock([&named[..], &found].concat()).await;

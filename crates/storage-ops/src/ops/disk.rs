@@ -14,7 +14,6 @@ use crate::devices::{Disk, disk_identifiers};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition, quoted};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
-use crate::node::Node;
 use crate::node::run::Run;
 use crate::provider::instances::refresh_all;
 use crate::provider::{report, wmi};
@@ -374,8 +373,8 @@ impl Operation for SetDiskState {
         }
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk)])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Disk(self.disk)]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -423,8 +422,8 @@ impl Operation for Rescan {
         "rescan for disks".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Rescan])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Rescan]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {

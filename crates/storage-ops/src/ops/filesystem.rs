@@ -39,10 +39,12 @@ impl Operation for PathExists {
         format!("check whether {} exists", self.path)
     }
 
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check(&self.path, self.context)
+    }
+
     async fn run(&self, run: Run<'_>) -> OperationResult<bool> {
-        run.node()
-            .directories
-            .exists(run.windows(), &self.path, self.context)
+        run.node().directories.exists(run.windows(), &self.path)
     }
 }
 
@@ -66,18 +68,17 @@ impl Operation for Mkdir {
         format!("create the directory {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check(&self.path, self.context)?;
-        Ok(vec![LockKey::Path(self.path.entry_key())])
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check(&self.path, self.context)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.path.entry_key())]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        run.node().directories.check(&self.path, self.context)?;
         run.begin_mutation()?;
-        let existing = run
-            .node()
-            .directories
-            .create(run.os(), &self.path, self.context)?;
+        let existing = run.node().directories.create(run.os(), &self.path)?;
         match existing {
             // MountVolume replaces a mount point whose volume no longer exists.
             Some(link) if link != Link::Other && link.volume().is_none() => {
@@ -137,19 +138,19 @@ impl Operation for Rmdir {
         format!("remove {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check_entry(&self.path, self.context)?;
-        Ok(vec![LockKey::Path(self.path.key())])
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check_entry(&self.path, self.context)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.path.key())]
     }
 
     async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
         // A removal that fails anyway needs no lock: it neither waits for changes below the
         // directory nor delays them. With the lock, the removal itself finds that out.
         let (node, os) = (run.node(), run.os());
-        if !self.force
-            && !run.has_locks()
-            && node.directories.has_entries(os, &self.path, self.context)
-        {
+        if !self.force && !run.has_locks() && node.directories.has_entries(os, &self.path) {
             return Err(OsError::DIR_NOT_EMPTY.into());
         }
         Ok(Vec::new())
@@ -160,10 +161,7 @@ impl Operation for Rmdir {
             // The missing object may be an entry below the path and not the path itself, so the
             // path is checked again.
             Err(error) if self.force && error.is_not_found() => {
-                let still_exists =
-                    run.node()
-                        .directories
-                        .exists(run.windows(), &self.path, self.context)?;
+                let still_exists = run.node().directories.exists(run.windows(), &self.path)?;
                 if !still_exists {
                     return Ok(());
                 }
@@ -184,12 +182,10 @@ impl Operation for Rmdir {
 
 impl Rmdir {
     fn remove(&self, run: Run<'_>) -> OperationResult<()> {
-        let entry = run.node().directories.entry(
-            run.os(),
-            &self.path,
-            self.context,
-            &OPEN_NO_DELETE_SHARE,
-        )?;
+        let entry = run
+            .node()
+            .directories
+            .entry(run.os(), &self.path, &OPEN_NO_DELETE_SHARE)?;
         run.begin_mutation()?;
         let parent = remove_tree::Parent {
             handle: entry.parent(),
@@ -226,16 +222,19 @@ impl Operation for RmdirContents {
         format!("remove the contents of {}", self.path)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check_entry(&self.path, None)?;
-        Ok(vec![LockKey::Path(self.path.key())])
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check_entry(&self.path, None)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.path.key())]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        let entry =
-            run.node()
-                .directories
-                .entry(run.os(), &self.path, None, &OPEN_NO_DELETE_SHARE)?;
+        let entry = run
+            .node()
+            .directories
+            .entry(run.os(), &self.path, &OPEN_NO_DELETE_SHARE)?;
         let found = entry
             .parent()
             .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
@@ -331,18 +330,20 @@ impl Operation for CreateSymlink {
         format!("create a link to {} at {}", self.source, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
         node.directories.check(&self.source, None)?;
-        node.directories.check_entry(&self.target, None)?;
-        Ok(vec![LockKey::Path(self.target.entry_key())])
+        node.directories.check_entry(&self.target, None)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.target.entry_key())]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        run.node().directories.check(&self.source, None)?;
         let entry = run
             .node()
             .directories
-            .entry(run.os(), &self.target, None, &OPEN_NOFOLLOW)?;
+            .entry(run.os(), &self.target, &OPEN_NOFOLLOW)?;
         let substitute = self.source.to_nt();
         if let Some(kind) = existing_link(&entry, substitute.as_u16str())? {
             // A source that is missing or cannot be opened may be of either kind.

@@ -73,8 +73,8 @@ impl Operation for AddTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key()])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![self.portal.lock_key()]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -126,8 +126,8 @@ impl Operation for DiscoverTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key()])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![self.portal.lock_key()]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<Self::Output> {
@@ -170,8 +170,8 @@ impl Operation for RemoveTargetPortal {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.portal.lock_key()])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![self.portal.lock_key()]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -250,12 +250,12 @@ impl Operation for ConnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
+    fn lock_keys(&self) -> Vec<LockKey> {
         // The target too: it may be connected through one portal and disconnected through another.
-        Ok(vec![
+        vec![
             self.portal.lock_key(),
             LockKey::Target(self.iqn.to_string().to_lowercase()),
-        ])
+        ]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -389,11 +389,11 @@ impl Operation for DisconnectTarget {
         self.portal.check_listed(node)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![
             self.portal.lock_key(),
             LockKey::Target(self.iqn.to_string().to_lowercase()),
-        ])
+        ]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -516,8 +516,8 @@ impl Operation for SetMutualChapSecret {
         "set the secret for mutual CHAP".into()
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Initiator])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Initiator]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {

@@ -16,6 +16,8 @@ mod mapping_state;
 mod own_node;
 mod remedy;
 
+use std::iter;
+
 use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
 use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
@@ -70,17 +72,20 @@ impl Operation for NewSmbGlobalMapping {
                     format_args!("the server {}", self.remote.server()),
                 ))
             }
-            _ => Ok(()),
+            _ => match &self.local {
+                Some(local) => node.directories.check_entry(local, None),
+                None => Ok(()),
+            },
         }
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        let mut keys = vec![LockKey::Share(self.remote.share())];
-        if let Some(local) = &self.local {
-            node.directories.check_entry(local, None)?;
-            keys.push(LockKey::Path(local.entry_key()));
-        }
-        Ok(keys)
+    fn lock_keys(&self) -> Vec<LockKey> {
+        let share = LockKey::Share(self.remote.share());
+        let link = self
+            .local
+            .iter()
+            .map(|local| LockKey::Path(local.entry_key()));
+        iter::once(share).chain(link).collect()
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -100,12 +105,11 @@ impl Operation for NewSmbGlobalMapping {
         // Checks the path of the link first, so that no mapping is created for a link that cannot
         // be created.
         let entry = match &self.local {
-            Some(local) => Some(run.node().directories.entry(
-                run.os(),
-                local,
-                None,
-                &OPEN_NOFOLLOW,
-            )?),
+            Some(local) => Some(
+                run.node()
+                    .directories
+                    .entry(run.os(), local, &OPEN_NOFOLLOW)?,
+            ),
             None => None,
         };
         if let Some(entry) = &entry
@@ -360,8 +364,8 @@ impl Operation for RemoveSmbGlobalMapping {
         format!("remove the mapping of {}", self.remote.share())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Share(self.remote.share())])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Share(self.remote.share())]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {

@@ -105,8 +105,8 @@ impl Operation for StartService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.name.lock_key()])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![self.name.lock_key()]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
@@ -157,8 +157,8 @@ impl Operation for StopService {
         check_listed(node, self.name.as_str())
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![self.name.lock_key()])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![self.name.lock_key()]
     }
 
     async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {

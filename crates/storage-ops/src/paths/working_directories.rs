@@ -207,15 +207,10 @@ impl WorkingDirectories {
     }
 
     /// Returns whether `path` is a directory with entries; false if that cannot be determined.
-    pub(crate) fn has_entries(
-        &self,
-        os: &dyn Os,
-        path: &HostPath,
-        context: Option<PathContext>,
-    ) -> bool {
+    pub(crate) fn has_entries(&self, os: &dyn Os, path: &HostPath) -> bool {
         let to_list = Open::existing(Access::READ_DATA | Access::READ_ATTRIBUTES, NOFOLLOW_NOWAIT);
         let look = || -> OperationResult<bool> {
-            let entry = self.entry(os, path, context, &OPEN_NOFOLLOW)?;
+            let entry = self.entry(os, path, &OPEN_NOFOLLOW)?;
             let found = entry.parent().open_child(entry.leaf(), &to_list)?;
             let kind = buffer::attributes(&*found)?.attributes
                 & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT);
@@ -232,10 +227,8 @@ impl WorkingDirectories {
         &self,
         os: &dyn Os,
         path: &HostPath,
-        context: Option<PathContext>,
         how: &Open,
     ) -> OperationResult<EntryRef> {
-        self.check(path, context)?;
         self.follow_moves(os, path, &|path| {
             self.refuse_boundary(path)?;
             self.parents(os, path, how)
@@ -327,13 +320,7 @@ impl WorkingDirectories {
     }
 
     /// Returns whether `path` exists, without following a link in its last component.
-    pub(crate) fn exists(
-        &self,
-        windows: &Windows,
-        path: &HostPath,
-        context: Option<PathContext>,
-    ) -> OperationResult<bool> {
-        self.check(path, context)?;
+    pub(crate) fn exists(&self, windows: &Windows, path: &HostPath) -> OperationResult<bool> {
         // If there is a link on the path to the working directory, or below it, the query decides
         // nothing.
         if let Some(outcome) = self.lookup.query(windows, path) {
@@ -385,13 +372,7 @@ impl WorkingDirectories {
 
     /// Creates the directory `path` and its missing parents. If the last component is a directory or
     /// a link to one, it is left unchanged. Returns the link, which may lead nowhere.
-    pub(crate) fn create(
-        &self,
-        os: &dyn Os,
-        path: &HostPath,
-        context: Option<PathContext>,
-    ) -> OperationResult<Option<Link>> {
-        self.check(path, context)?;
+    pub(crate) fn create(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<Link>> {
         self.follow_moves(os, path, &|path| self.create_in(os, path))
     }
 

@@ -219,7 +219,7 @@ pub(crate) fn mounted(node: &Node, at: MountedAt) -> OperationResult<Vec<(Volume
 fn is_stale(node: &Node, path: &HostPath, volume: VolumeId) -> bool {
     let look = || {
         let os = node.windows.os();
-        let entry = node.directories.entry(os, path, None, &OPEN_NOFOLLOW)?;
+        let entry = node.directories.entry(os, path, &OPEN_NOFOLLOW)?;
         Ok::<_, OperationError>(Link::of(&*entry.open()?)?)
     };
     // A single error may be transient.

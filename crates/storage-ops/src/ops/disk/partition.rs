@@ -6,7 +6,6 @@ use os::{Access, Instance, Returned};
 use crate::devices::{Disk, PartitionTable, TableStyle, file_system};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
-use crate::node::Node;
 use crate::node::run::Run;
 use crate::ops::disk::online::{
     bring_volumes_online, set_state, wait_for_volumes_online, was_taken_offline,
@@ -44,8 +43,8 @@ impl Operation for PartitionDisk {
         format!("partition {}", self.disk)
     }
 
-    fn lock_keys(&self, _node: &Node) -> OperationResult<Vec<LockKey>> {
-        Ok(vec![LockKey::Disk(self.disk)])
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Disk(self.disk)]
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {

@@ -46,9 +46,12 @@ impl Operation for MountVolume {
         format!("mount volume {} at {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check_entry(&self.target, None)?;
-        Ok(vec![LockKey::Path(self.target.entry_key())])
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check_entry(&self.target, None)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.target.entry_key())]
     }
 
     async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
@@ -71,7 +74,7 @@ impl Operation for MountVolume {
         let entry = run
             .node()
             .directories
-            .entry(run.os(), &self.target, None, how)
+            .entry(run.os(), &self.target, how)
             .map_err(named)?;
         // Held without sharing deletion until the volume is mounted, or until the last attempt to
         // mount it, so that the path keeps leading to this directory.
@@ -327,9 +330,12 @@ impl Operation for UnmountVolume {
         format!("unmount volume {} from {}", self.volume, self.target)
     }
 
-    fn lock_keys(&self, node: &Node) -> OperationResult<Vec<LockKey>> {
-        node.directories.check_entry(&self.target, None)?;
-        Ok(vec![LockKey::Path(self.target.entry_key())])
+    fn check_allowed(&self, node: &Node) -> OperationResult<()> {
+        node.directories.check_entry(&self.target, None)
+    }
+
+    fn lock_keys(&self) -> Vec<LockKey> {
+        vec![LockKey::Path(self.target.entry_key())]
     }
 
     async fn look_up_lock_keys(&self, run: Run<'_>) -> OperationResult<Vec<LockKey>> {
@@ -338,10 +344,10 @@ impl Operation for UnmountVolume {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        let entry =
-            run.node()
-                .directories
-                .entry(run.os(), &self.target, None, &OPEN_NO_DELETE_SHARE)?;
+        let entry = run
+            .node()
+            .directories
+            .entry(run.os(), &self.target, &OPEN_NO_DELETE_SHARE)?;
         let target = entry
             .parent()
             .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
