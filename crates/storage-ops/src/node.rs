@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::error::{OperationError, OperationResult};
 use crate::node::iscsi_sessions::SessionRecord;
 use crate::node::smb_mapping_record::MappingRecord;
+use crate::paths::held_directory::HeldDirectory;
 use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::scheduling::locks::Locks;
@@ -29,6 +30,7 @@ pub struct Node {
     config: Config,
     pub(crate) locks: Locks,
     pub(crate) directories: WorkingDirectories,
+    pub(crate) held_directory: HeldDirectory,
     /// The record of the SMB mappings.
     pub(crate) smb_mappings: MappingRecord,
     /// What was seen of the iSCSI sessions.
@@ -74,6 +76,7 @@ impl Node {
         let windows = Windows::new(os, config.timeouts);
         let smb_mappings = MappingRecord::default();
         Self {
+            held_directory: HeldDirectory::new(config.system_drive),
             windows,
             config,
             locks: Locks::default(),

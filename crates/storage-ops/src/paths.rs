@@ -4,6 +4,7 @@
 //! The text of a path is validated in `types/host_path.rs`; `working_directories` decides whether a
 //! path is inside a working directory.
 
+pub(crate) mod held_directory;
 pub(crate) mod links;
 pub(crate) mod on_node;
 pub(crate) mod opening;

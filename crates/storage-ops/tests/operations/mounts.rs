@@ -292,6 +292,96 @@ fn a_volume_is_mounted_and_unmounted_if_the_mount_manager_needs_the_directory_fo
     assert!(!sim.external().is_link(MOUNT));
 }
 
+/// A mount manager that opens the directory to delete it, which a handle that does not share
+/// deletion prevents. Counts the calls of the provider.
+struct NeedsDirectory(Sim, Arc<AtomicUsize>);
+
+impl NeedsDirectory {
+    fn open(&self, directory: &U16Str) -> OsResult<()> {
+        let path = directory.to_string_lossy();
+        let path = path.trim_end_matches('\\');
+        let moved = format!("{path} moved");
+        self.0.external().rename(path, &moved)?;
+        self.0.external().rename(&moved, path)
+    }
+}
+
+impl Layer for NeedsDirectory {
+    fn set_volume_mount_point(
+        &self,
+        node: &dyn Os,
+        directory: &U16Str,
+        volume: &U16Str,
+    ) -> OsResult<()> {
+        self.open(directory)?;
+        node.set_volume_mount_point(directory, volume)
+    }
+
+    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
+        self.open(directory)?;
+        node.delete_volume_mount_point(directory)
+    }
+
+    fn wmi_call(
+        &self,
+        _wmi: &dyn Wmi,
+        _call: &MethodCall<'_>,
+        _deadline: Time,
+    ) -> OsResult<CallStatus> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Err(OsError::WBEM_FAILED)
+    }
+}
+
+/// The directory in which csi-proxy tests whether a held directory can be mounted.
+const TESTED: &str = r"C:\Windows\csi-proxy mount test";
+
+#[test]
+fn a_mount_manager_that_needs_each_directory_for_itself_is_recognized_without_the_provider() {
+    let sim = ntfs().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    // As a daemon leaves it that was ended during the test.
+    let external = sim.external();
+    external.mkdir(TESTED).unwrap();
+    let system = sim.volume_on(0).unwrap().id;
+    external.set_mount_point(TESTED, system).unwrap();
+    let provider_calls = Arc::default();
+    let node = layered(
+        &sim,
+        NeedsDirectory(sim.clone(), Arc::clone(&provider_calls)),
+    );
+    node.run(&mount(volume, MOUNT)).unwrap();
+    assert_eq!(node.run(&mounted_at(MOUNT)).unwrap(), volume);
+    node.run(&unmount(volume, MOUNT)).unwrap();
+    assert!(!external.is_link(MOUNT));
+    assert_eq!(provider_calls.load(Ordering::Relaxed), 0);
+    assert!(!external.exists(TESTED));
+}
+
+#[test]
+fn a_directory_that_a_container_has_open_does_not_end_the_protection_of_others() {
+    let sim = ntfs().dir(MOUNT).build();
+    let volume = volume_on(&node_on(&sim), 1);
+    // The driver's directory is the cause of the first answer. The test succeeds.
+    let busy = Fault::some(
+        0,
+        u64::MAX,
+        When::Before,
+        FaultAction::Fail(OsError::SHARING_VIOLATION),
+    )
+    .among(|call| call.primitive == "set_volume_mount_point" && call.object.contains("kubelet"));
+    let (node, trace) = traced(&sim, busy);
+    for _ in 0..2 {
+        node.run(&mount(volume, MOUNT)).unwrap();
+        node.run(&unmount(volume, MOUNT)).unwrap();
+    }
+    let counts = trace.counts();
+    assert_eq!(counts.of("wmi call MSFT_Partition.AddAccessPath"), 2);
+    // One for each mount, and one for the test, which is not repeated.
+    assert_eq!(counts.of("set_volume_mount_point"), 3);
+    assert!(!sim.external().exists(TESTED));
+}
+
 /// Refuses the first mount as a mount manager does that needs the directory for itself, also for
 /// the provider, and makes the second elsewhere, as if another process had replaced the directory
 /// in between.
@@ -302,9 +392,12 @@ impl Layer for MountsElsewhere {
     fn set_volume_mount_point(
         &self,
         node: &dyn Os,
-        _directory: &U16Str,
+        directory: &U16Str,
         volume: &U16Str,
     ) -> OsResult<()> {
+        if directory.to_string_lossy().starts_with(TESTED) {
+            return node.set_volume_mount_point(directory, volume);
+        }
         match self.0.fetch_add(1, Ordering::Relaxed) {
             0 => Err(OsError::SHARING_VIOLATION),
             _ => node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume),

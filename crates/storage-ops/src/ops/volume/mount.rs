@@ -147,7 +147,8 @@ impl MountVolume {
     /// failed with `code`, does the following until the volume is mounted:
     ///
     /// 1. Looks whether the volume is mounted in spite of the code.
-    /// 2. Makes the storage provider mount the volume.
+    /// 2. Makes the storage provider mount the volume, unless the cause is known to be the handle on
+    ///    the directory ([`HeldDirectory`](crate::paths::held_directory::HeldDirectory)).
     /// 3. If the cause may be the handle on the directory: closes the handle, and makes the mount
     ///    manager mount the volume. The parent directories stay open meanwhile. Another process may
     ///    then replace the directory, so the directory that now has the path is looked at.
@@ -174,17 +175,20 @@ impl MountVolume {
         let Some(code) = code else {
             return Err(not_mounted());
         };
-        run.enter(PoolKind::Wmi).await;
         run.windows().fallbacks.record(Fallback::Mount, code);
         let path = entry.win32_path()?;
-        let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
-        if self.is_mounted_at(&*target)? {
-            return Ok(());
-        }
-        self.undo_elsewhere(run.node(), before)?;
-        let failed = added.err().unwrap_or_else(not_mounted);
-        if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
-            return Err(after(code, failed));
+        let (windows, held) = (run.windows(), &run.node().held_directory);
+        if code != OsError::SHARING_VIOLATION || !held.prevents_mount(windows) {
+            run.enter(PoolKind::Wmi).await;
+            let added = report::change_access_path(run, self.volume, "AddAccessPath", &path);
+            if self.is_mounted_at(&*target)? {
+                return Ok(());
+            }
+            self.undo_elsewhere(run.node(), before)?;
+            let failed = added.err().unwrap_or_else(not_mounted);
+            if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
+                return Err(after(code, failed));
+            }
         }
         drop(target);
         let mounted = run
@@ -283,17 +287,20 @@ async fn remove_mount_point(
     if is_removed(&*target)? {
         return Ok(());
     }
-    run.enter(PoolKind::Wmi).await;
     run.windows().fallbacks.record(Fallback::Unmount, code);
-    let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
-    if is_removed(&*target)? {
-        return Ok(());
-    }
-    let failed = removed
-        .err()
-        .unwrap_or_else(|| OperationError::precondition("the directory is still a mount point"));
-    if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
-        return Err(after(code, failed));
+    let (windows, held) = (run.windows(), &run.node().held_directory);
+    if code != OsError::SHARING_VIOLATION || !held.prevents_unmount(windows) {
+        run.enter(PoolKind::Wmi).await;
+        let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
+        if is_removed(&*target)? {
+            return Ok(());
+        }
+        let failed = removed.err().unwrap_or_else(|| {
+            OperationError::precondition("the directory is still a mount point")
+        });
+        if code != OsError::SHARING_VIOLATION || failed.kind == ErrorKind::StillRunning {
+            return Err(after(code, failed));
+        }
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
