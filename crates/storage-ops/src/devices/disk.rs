@@ -82,7 +82,7 @@ impl Disk {
         )))
     }
 
-    /// Queries the size in bytes.
+    /// Makes Windows read the disk again, and queries the size in bytes.
     pub(crate) fn size(&self) -> OsResult<u64> {
         let before = self.known_size();
         // A driver above that of the disk may have kept the size from before the disk grew. If the
@@ -100,14 +100,17 @@ impl Disk {
 
     /// Queries the size in bytes, as Windows knows it.
     pub(crate) fn known_size(&self) -> OsResult<u64> {
-        let length = match buffer::control::<LengthInformation>(
-            &*self.handle,
-            ControlCode::DISK_GET_LENGTH_INFO,
-            &[],
-        ) {
-            Ok(info) => info.length,
-            Err(_) => self.geometry()?.disk_size,
-        };
+        self.length().or_else(|_| {
+            let size = self.geometry()?.disk_size;
+            u64::try_from(size).map_err(|_| OsError::GEN_FAILURE)
+        })
+    }
+
+    /// Queries the size in bytes, which Windows reads from the disk each time (`DISK-03` in
+    /// docs/facts.md).
+    pub(crate) fn length(&self) -> OsResult<u64> {
+        let code = ControlCode::DISK_GET_LENGTH_INFO;
+        let length = buffer::control::<LengthInformation>(&*self.handle, code, &[])?.length;
         u64::try_from(length).map_err(|_| OsError::GEN_FAILURE)
     }
 

@@ -48,9 +48,11 @@ pub(crate) async fn size(run: Run<'_>, disk: &Disk) -> OperationResult<u64> {
     .await
 }
 
-/// Queries the size of a disk in bytes. The disk is not open.
+/// Queries the size of a disk in bytes. The disk is not open, and is read again only if Windows
+/// does not answer the query that always reads the size.
 pub(crate) async fn size_by_number(run: Run<'_>, number: DiskNumber) -> OperationResult<u64> {
-    let first = Disk::open_for_read(run.os(), number).and_then(|disk| Ok(disk.size()?));
+    let first = Disk::open_for_read(run.os(), number)
+        .and_then(|disk| Ok(disk.length().or_else(|_| disk.size())?));
     run.or_fallback(Fallback::DiskSize, first, || report::disk_size(run, number))
         .await
 }

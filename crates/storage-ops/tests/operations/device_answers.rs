@@ -395,10 +395,11 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
 #[test]
 fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
     let sim = os_sim::node().disk(GIB).partitioned().build();
-    let node = node_on(&sim);
+    let (node, trace) = traced(&sim, NoProbe);
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
     sim.grow_disk(1, 2 * GIB);
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), 2 * GIB);
+    assert_eq!(trace.counts().of("control DISK_UPDATE_PROPERTIES"), 0);
     // Without the query of the length the size is known only after the update.
     sim.grow_disk(1, 3 * GIB);
     let node = probed(

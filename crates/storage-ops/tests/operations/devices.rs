@@ -318,7 +318,6 @@ fn every_query_reports_a_removed_disk_as_not_found() {
         "open",
         "control STORAGE_GET_DEVICE_NUMBER",
         "control DISK_GET_LENGTH_INFO",
-        "control DISK_UPDATE_PROPERTIES",
     ];
     for (primitive, code) in primitives
         .into_iter()
