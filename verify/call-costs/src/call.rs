@@ -11,6 +11,7 @@ use prost::Message;
 const EXISTING: &str = r"C:\var\lib\kubelet\plugins\driver";
 const MISSING: &str = r"C:\var\lib\kubelet\plugins\missing";
 const REFUSED: &str = r"C:\Windows\System32";
+const FILESYSTEM: &str = "v1.Filesystem";
 const GIB: u64 = 1 << 30;
 
 /// A call that a driver makes again and again.
@@ -45,31 +46,33 @@ impl Call {
         }
     }
 
+    /// Returns the call that drivers make most, of a path that exists.
+    pub fn path_exists() -> Self {
+        Self::path_exists_of("PathExists, existing", EXISTING)
+    }
+
+    fn path_exists_of(name: &'static str, path: &str) -> Self {
+        let path = path.to_owned();
+        Self::new(name, FILESYSTEM, "PathExists", &PathExistsRequest { path })
+    }
+
     /// Returns all calls.
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
-        let (path, volume, disk) = ("v1.Filesystem", "v1.Volume", "v1.Disk");
-        let exists = |path: &str| PathExistsRequest {
-            path: path.to_owned(),
-        };
+        let (volume, disk) = ("v1.Volume", "v1.Disk");
         let volume_id = node()
             .volume_on(1)
             .ok_or("no volume found on disk 1")?
             .name();
         Ok(vec![
-            Self::new("PathExists, missing", path, "PathExists", &exists(MISSING)),
-            Self::new(
-                "PathExists, existing",
-                path,
-                "PathExists",
-                &exists(EXISTING),
-            ),
+            Self::path_exists_of("PathExists, missing", MISSING),
+            Self::path_exists(),
             Self {
                 succeeds: false,
-                ..Self::new("PathExists, refused", path, "PathExists", &exists(REFUSED))
+                ..Self::path_exists_of("PathExists, refused", REFUSED)
             },
             Self::new(
                 "IsSymlink",
-                path,
+                FILESYSTEM,
                 "IsSymlink",
                 &IsSymlinkRequest {
                     path: EXISTING.to_owned(),

@@ -8,7 +8,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 use crate::call::Call;
 use crate::client::Client;
-use crate::daemon::{Daemon, Threads};
+use crate::daemon::Daemon;
 use crate::excluded::{self, excluded};
 
 #[global_allocator]
@@ -63,7 +63,7 @@ pub fn of(
     rounds: Rounds,
     others: usize,
 ) -> Result<Vec<Cost>, Box<dyn Error>> {
-    Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
+    Daemon::run(sim, async |daemon: &Daemon| {
         let mut idle = Vec::new();
         for _ in 0..others {
             let mut client = Client::connect(daemon, &steps[0][0]).await?;
@@ -94,7 +94,7 @@ pub fn of(
 
 /// Returns the cost of one call, on a connection on which another one was made some times before.
 pub fn of_one(sim: &Sim, before: &Call, call: &Call) -> Result<Cost, Box<dyn Error>> {
-    Daemon::run(sim, Threads::AsInService, async |daemon: &Daemon| {
+    Daemon::run(sim, async |daemon: &Daemon| {
         let mut client = Client::connect(daemon, before).await?;
         client.call(8).await?;
         client.set_call(call);
@@ -131,6 +131,6 @@ async fn count(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are below 2^52")]
-pub(crate) fn average(total: usize, calls: usize) -> f64 {
+fn average(total: usize, calls: usize) -> f64 {
     total as f64 / calls as f64
 }

@@ -28,16 +28,6 @@ use transport::memory::{Dialer, MemoryEndpoint, endpoint};
 
 use crate::excluded;
 
-/// The threads of the runtime. Of the threads for blocking work there is one, so that it does not
-/// depend on chance when another is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// Two that share all tasks. That is the least with which reads run as in the service.
-    AsInService,
-    /// The calling thread, which also runs all reads and asks all devices itself.
-    One,
-}
-
 /// A daemon that serves connections of this process.
 pub struct Daemon {
     dialers: Vec<(&'static str, Dialer)>,
@@ -50,7 +40,6 @@ impl Daemon {
     /// Runs a daemon on `sim` while `body` runs, and returns the result of `body`.
     pub fn run<T>(
         sim: &Sim,
-        threads: Threads,
         body: impl AsyncFnOnce(&Self) -> Result<T, Box<dyn Error>>,
     ) -> Result<T, Box<dyn Error>> {
         // The lines of the log go nowhere.
@@ -59,30 +48,19 @@ impl Daemon {
             let lines = log::layer(&LogFlags::default(), io::sink);
             tracing_subscriber::registry().with(vec![lines]).init();
         });
-        let mut builder = match threads {
-            Threads::AsInService => Builder::new_multi_thread(),
-            Threads::One => Builder::new_current_thread(),
-        };
-        let builder = builder
-            .enable_all()
+        // Two threads are the least with which reads run as in the service. Of the threads for
+        // blocking work there is one, so that it does not depend on chance when another is started.
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
             .max_blocking_threads(1)
-            .thread_keep_alive(Duration::from_hours(1));
-        let runtime = if threads == Threads::AsInService {
-            builder.worker_threads(2)
-        } else {
-            builder
-        }
-        .build()?;
+            .thread_keep_alive(Duration::from_hours(1))
+            .enable_all()
+            .build()?;
         let trace = Arc::new(Trace::counting());
         let node = Arc::new(Probed::new(sim.process(), Arc::clone(&trace)));
-        let node = Node::new(excluded::node(node, threads), Config::default());
+        let node = Node::new(excluded::node(node), Config::default());
         node.test_path_lookup();
         let executor = Executor::new(Arc::new(node));
-        let executor = if threads == Threads::One {
-            executor.with_all_reads_inline()
-        } else {
-            executor
-        };
         let server = Server::new(Arc::new(executor), Limits::default());
         let mut daemon = Self {
             dialers: Vec::new(),

@@ -8,8 +8,6 @@ use faults::{Layer, Layered};
 use os::{Clock, Os, Time, WatchedWork};
 use stats_alloc::INSTRUMENTED_SYSTEM;
 
-use crate::daemon::Threads;
-
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -33,13 +31,11 @@ pub(crate) fn counted_allocations() -> (usize, usize) {
 }
 
 /// Returns `node`, so that its own work does not count.
-pub(crate) fn node(node: Arc<dyn Os>, threads: Threads) -> Arc<dyn Os> {
-    Arc::new(Layered::around(node, Excluded { threads }))
+pub(crate) fn node(node: Arc<dyn Os>) -> Arc<dyn Os> {
+    Arc::new(Layered::around(node, Excluded))
 }
 
-struct Excluded {
-    threads: Threads,
-}
+struct Excluded;
 
 impl Layer for Excluded {
     fn around<T>(&self, call: impl FnOnce() -> T) -> T {
@@ -47,14 +43,8 @@ impl Layer for Excluded {
     }
 
     fn run_watched(&self, clock: &dyn Clock, patience: Duration, work: WatchedWork) -> bool {
-        match self.threads {
-            // The simulated clock has threads of its own, which are not those of the daemon.
-            Threads::AsInService => Watched(clock).run_watched(patience, work),
-            Threads::One => {
-                work(&|| true);
-                true
-            }
-        }
+        // The simulated clock has threads of its own, which are not those of the daemon.
+        Watched(clock).run_watched(patience, work)
     }
 }
 

@@ -1,10 +1,11 @@
-//! What a call costs, in counts that do not depend on the speed of the machine: allocations, writes
-//! to the connection, calls of Windows, and instructions.
+//! What a call costs, in counts that do not depend on the speed of the machine: calls of Windows,
+//! writes to the connection, allocations, and instructions.
 //!
 //! A [`Daemon`](daemon::Daemon) runs in this process on a simulated node, with its log on, and a
 //! [`Client`](client::Client) sends it the bytes that a driver written in Go sends. The simulator
-//! and the client do not count. `tests/counts.rs` compares the counts with `docs/call-costs.md`.
-//! The program of this package counts the instructions with callgrind.
+//! and the client do not count. `tests/counts.rs` compares the calls of Windows with
+//! `docs/call-costs.md`, and bounds the allocations. The program of this package bounds the
+//! instructions, which callgrind counts.
 
 pub mod call;
 pub mod client;
@@ -12,4 +13,3 @@ pub mod counts;
 pub mod daemon;
 mod excluded;
 pub mod instructions;
-pub mod table;
