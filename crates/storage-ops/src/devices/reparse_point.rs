@@ -1,8 +1,9 @@
 //! Reparse points: symbolic links, junctions and volume mount points.
 
 use os::abi::{
-    ControlCode, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo, MountPointReparse,
-    REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE, SymlinkReparse,
+    ControlCode, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FileAttributeTagInfo,
+    MountPointReparse, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK, ReparseHead, SYMLINK_RELATIVE,
+    SymlinkReparse,
 };
 use os::{Handle, NtPath, OsError, OsResult, U16Str, U16String};
 use zerocopy::IntoBytes;
@@ -38,7 +39,21 @@ impl Link {
     /// Reads the reparse point behind `handle`, which was opened without following it. Returns
     /// `None` for an ordinary file or directory.
     pub(crate) fn of(handle: &dyn Handle) -> OsResult<Option<Self>> {
+        Self::with(buffer::attributes(handle)?, handle)
+    }
+
+    /// Like [`Self::of`], for an object that must be a directory or a link.
+    ///
+    /// Errors: `DIRECTORY` for a file.
+    pub(crate) fn of_directory(handle: &dyn Handle) -> OsResult<Option<Self>> {
         let info = buffer::attributes(handle)?;
+        if info.attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT) == 0 {
+            return Err(OsError::DIRECTORY);
+        }
+        Self::with(info, handle)
+    }
+
+    fn with(info: FileAttributeTagInfo, handle: &dyn Handle) -> OsResult<Option<Self>> {
         if info.attributes & FILE_ATTRIBUTE_REPARSE_POINT == 0 {
             return Ok(None);
         }

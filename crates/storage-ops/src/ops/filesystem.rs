@@ -1,9 +1,8 @@
 //! Operations on directories and links.
 
-use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Access, Open, Options, OsError, OsResult, U16Str, U16String};
 
-use crate::devices::{Link, buffer};
+use crate::devices::Link;
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
@@ -238,10 +237,7 @@ impl Operation for RmdirContents {
         let found = entry
             .parent()
             .open_child(entry.leaf(), &OPEN_NO_DELETE_SHARE)?;
-        let (directory, path_is_stable, excluded) = match Link::of(&*found)? {
-            None if buffer::attributes(&*found)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
-                return Err(OsError::DIRECTORY.into());
-            }
+        let (directory, path_is_stable, excluded) = match Link::of_directory(&*found)? {
             None => (found, true, None),
             Some(link) => {
                 let volume = link

@@ -70,6 +70,9 @@ pub(crate) fn roots(
     };
     for _ in 0..=MAX_LINKS {
         roots.push(os.open(&path.root(), &OPEN_NOFOLLOW)?);
+        if path.names.is_empty() {
+            return Ok(());
+        }
         path = match path.open(os, &OPEN_NOFOLLOW)? {
             Found::Object(_) => return Ok(()),
             Found::Link(link, _) if link.server().is_some() => return Ok(()),

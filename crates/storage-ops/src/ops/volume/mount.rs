@@ -1,9 +1,8 @@
 //! Mounting a volume at a directory, and unmounting it.
 
-use os::abi::FILE_ATTRIBUTE_DIRECTORY;
 use os::{Handle, OsError, OsResult, U16String};
 
-use crate::devices::{Link, buffer};
+use crate::devices::Link;
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::executor::operation::{Coalesce, Operation};
@@ -82,10 +81,7 @@ impl Operation for MountVolume {
             .parent()
             .open_child(entry.leaf(), how)
             .map_err(|code| named(code.into()))?;
-        match Link::of(&*target)? {
-            None if buffer::attributes(&*target)?.attributes & FILE_ATTRIBUTE_DIRECTORY == 0 => {
-                return Err(OsError::DIRECTORY.into());
-            }
+        match Link::of_directory(&*target)? {
             None => {}
             Some(link) => match link.volume() {
                 Some(mounted) if mounted == self.volume => return Ok(()),
