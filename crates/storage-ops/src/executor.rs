@@ -352,13 +352,18 @@ impl Executor {
     ) -> OperationResult<O::Output> {
         let job = execution.job().cloned();
         let mut course = Course::new(self, work, execution, context);
-        // Outside all pools, the operation does nothing that can hang.
-        let mut progress = course.go_on(None)?;
-        loop {
-            if let Poll::Ready(result) = progress {
+        let mut wait = if job.is_none() {
+            // A read waits first for this.
+            Some(Wait::ForThread(O::POOL, None))
+        } else {
+            // Outside all pools, the operation does nothing that can hang.
+            if let Poll::Ready(result) = course.go_on(None)? {
                 return result;
             }
-            progress = match context.take_wait() {
+            context.take_wait()
+        };
+        loop {
+            let progress = match wait {
                 None => return Err(OperationError::new(ErrorKind::Internal, DEFECT)),
                 Some(Wait::ForLocks(keys)) => {
                     let job = job.as_ref().expect("a read waits for no lock");
@@ -401,6 +406,10 @@ impl Executor {
                     }
                 }
             };
+            if let Poll::Ready(result) = progress {
+                return result;
+            }
+            wait = context.take_wait();
         }
     }
 
