@@ -13,7 +13,7 @@ use std::{fs, io};
 use clap::Args;
 
 use crate::summary::Summary;
-use crate::{Error, checks, go, process, setup, workspace};
+use crate::{Error, checks, go, process, setup, windows, workspace};
 
 mod contents;
 mod hive;
@@ -75,6 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         }
         if options.platform.is_none() {
             sum += Summary::of_step("chart", images::make_chart);
+            sum += Summary::of_step("public items", compare_public_items);
             sum += Summary::of_step("crates", crates);
             sum += Summary::of_step("Go module", go_module);
         }
@@ -101,6 +102,33 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
             rebuild_elsewhere(options)
         });
     }
+    Ok(sum)
+}
+
+/// Compares the public items of the crates that are published with those of the release before, if
+/// the version has been raised since.
+fn compare_public_items() -> Result<Summary, Error> {
+    const NAME: &str = "public items";
+    /// The crate that compiles only for Windows.
+    const WINDOWS: &str = "csi-proxy-os-win32";
+    let last = workspace::git(&["describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^"]);
+    let Some(last) = last else {
+        return Ok(Summary::skipped(NAME, "no earlier release"));
+    };
+    if last == format!("v{}", number()?) {
+        return Ok(Summary::skipped(NAME, "the version has not been raised"));
+    }
+    let program = setup::cargo_tool("cargo-semver-checks")?;
+    let compare = |packages: &[&str]| {
+        let mut command = Command::new(&program);
+        command
+            .current_dir(workspace::root())
+            .args(["semver-checks", "--baseline-rev", &last])
+            .args(packages);
+        Summary::of_check(NAME, &mut command)
+    };
+    let mut sum = compare(&["--workspace", "--exclude", WINDOWS]);
+    sum += compare(&["--package", WINDOWS, "--target", windows::TARGET]);
     Ok(sum)
 }
 

@@ -208,12 +208,12 @@ pub fn pipes() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use ::doctor::ServiceRegistration;
-    use ::doctor::fixed_system::FixedSystem;
+    use ::doctor::{Pipe, ServiceRegistration, System};
     use api::GROUP_VERSIONS;
+    use os::{OsError, OsResult};
 
     use super::{
-        CSI_PROXY_DOCTOR, Doctor, Help, pipes, program_and_flags, settings, with_flags_of_service,
+        CSI_PROXY_DOCTOR, Doctor, Help, program_and_flags, settings, with_flags_of_service,
         words_of,
     };
 
@@ -221,10 +221,27 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
+    /// A system on which only the service, if any, can be read.
+    struct Service(Option<ServiceRegistration>);
+
+    impl System for Service {
+        fn build(&self) -> OsResult<u32> {
+            Err(OsError::ACCESS_DENIED)
+        }
+
+        fn pipe(&self, _name: &str) -> OsResult<Pipe> {
+            Err(OsError::ACCESS_DENIED)
+        }
+
+        fn service(&self, _name: &str) -> OsResult<ServiceRegistration> {
+            self.0.clone().ok_or(OsError::SERVICE_DOES_NOT_EXIST)
+        }
+    }
+
     #[test]
     fn the_flags_of_the_service_apply_unless_they_are_given() {
-        let mut system = FixedSystem::serving(&pipes());
-        let with = |system: &FixedSystem, line: &str| {
+        let mut system = Service(None);
+        let with = |system: &Service, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
             settings(&with_flags_of_service(
                 &CSI_PROXY_DOCTOR,
@@ -245,7 +262,7 @@ mod tests {
                 restarts: Ok(true),
             })
         };
-        system.service = registered(command_line);
+        system.0 = registered(command_line);
         let of_service = with(&system, "-show-names");
         assert_eq!(of_service.node.kubelet_dir.to_string(), r"D:\kubelet");
         assert_eq!(of_service.log_file.as_deref(), Some(r"C:\my logs\x.log"));
@@ -256,7 +273,7 @@ mod tests {
         let given = with(&system, r"-kubelet-path=E:\kubelet -groupless-pipes");
         assert_eq!(given.node.kubelet_dir.to_string(), r"E:\kubelet");
         assert!(given.pipes.len() > GROUP_VERSIONS.len());
-        system.service =
+        system.0 =
             registered("csi-proxy.exe -windows-service -api-groups=disk,volume -groupless-pipes");
         let with_groups = with(&system, "");
         assert_eq!(
@@ -273,7 +290,7 @@ mod tests {
                 && !is_excluded("csi-proxy-disk-v1")
                 && !is_excluded("csi-proxy-v1")
         );
-        system.service = registered("csi-proxy.exe -of-another-version");
+        system.0 = registered("csi-proxy.exe -of-another-version");
         assert_eq!(
             with(&system, "").node.kubelet_dir.to_string(),
             r"C:\var\lib\kubelet"

@@ -94,8 +94,6 @@ pub struct Flags {
     pub drain: Duration,
     /// The number of open connections at which a new one evicts another.
     pub max_connections: usize,
-    /// How long a connection may be silent.
-    pub silence: Duration,
     /// The name of the program.
     pub program: &'static str,
     /// The value of each flag, to show it.

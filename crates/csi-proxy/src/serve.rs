@@ -223,7 +223,6 @@ fn system_drive(text: Option<&str>) -> Option<char> {
 
 fn limits(flags: &Flags) -> Limits {
     Limits {
-        silence: flags.silence,
         drain: flags.drain,
         ..Limits::for_connections(connections(flags.max_connections))
     }

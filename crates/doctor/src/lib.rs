@@ -12,14 +12,13 @@
 //! targets and accounts, so that the output can be attached to an issue. Within one output, a value
 //! always has the same name.
 
-// The modules, from the lowest: `access`, `words`, `finding`, `redaction`, `system`, `fixed_system`,
+// The modules, from the lowest: `access`, `words`, `finding`, `redaction`, `system`,
 // `examination`, `checks`, `provider_comparison`, `output`.
 
 pub mod access;
 mod checks;
 mod examination;
 mod finding;
-pub mod fixed_system;
 mod output;
 mod provider_comparison;
 mod redaction;

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use header_filter::{FrameFilter, HeaderFilter, ProtocolError};
-use httlib_hpack::Encoder;
+use httlib_hpack::{Decoder, Encoder};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -313,15 +313,22 @@ fn expected(frames: &[Sent], sent: &[u8]) -> Vec<Received> {
     received
 }
 
-fn decoder() -> loona_hpack::Decoder<'static> {
-    let mut decoder = loona_hpack::Decoder::new();
-    decoder.set_max_allowed_table_size(4096);
-    decoder
+fn decoder() -> Decoder<'static> {
+    Decoder::with_dynamic_size(4096)
+}
+
+fn fields_of(mut block: Vec<u8>, decoder: &mut Decoder<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut fields = Vec::new();
+    decoder.decode(&mut block, &mut fields).unwrap();
+    fields
+        .into_iter()
+        .map(|(name, value, _)| (name, value))
+        .collect()
 }
 
 /// Parses frames like a server, and checks the rules of RFC 9113. Without a `decoder`, each header
 /// block gets its own, so no block may refer to an earlier one.
-fn read(octets: &[u8], decoder: &mut Option<loona_hpack::Decoder<'_>>) -> Vec<Received> {
+fn read(octets: &[u8], decoder: &mut Option<Decoder<'_>>) -> Vec<Received> {
     let mut rest = octets.strip_prefix(PREFACE).unwrap();
     let mut received = Vec::new();
     // The frame that began the block, and the block so far.
@@ -377,8 +384,8 @@ fn read(octets: &[u8], decoder: &mut Option<loona_hpack::Decoder<'_>>) -> Vec<Re
                 block,
             ) = open.take().unwrap();
             let fields = match decoder {
-                Some(decoder) => decoder.decode(&block).unwrap(),
-                None => self::decoder().decode(&block).unwrap(),
+                Some(decoder) => fields_of(block, decoder),
+                None => fields_of(block, &mut self::decoder()),
             };
             received.push(Received::Block {
                 stream,

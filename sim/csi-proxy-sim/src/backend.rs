@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::{error, fs};
 
-use ::doctor::fixed_system::{FixedSystem, PROGRAM};
 use csi_proxy::doctor::{self, DoctorFlags, System};
 use csi_proxy::serve::Backend;
 use os_sim::Sim;
 
 use crate::flags::SimFlags;
+use crate::simulated_system::{PROGRAM, SimulatedSystem};
 use crate::state_file::StateFile;
 
 /// A simulated node, and a name to announce it by.
@@ -69,5 +69,8 @@ pub fn examined(flags: &DoctorFlags) -> Result<(Backend, Box<dyn System>), Box<d
         name,
         is_this_node: false,
     };
-    Ok((backend, Box::new(FixedSystem::serving(&doctor::pipes()))))
+    Ok((
+        backend,
+        Box::new(SimulatedSystem::serving(&doctor::pipes())),
+    ))
 }

@@ -13,5 +13,6 @@ mod reflection;
 pub use csi_proxy_simtest::control_api;
 
 mod serve;
+mod simulated_system;
 mod state_file;
 mod tonic_service;

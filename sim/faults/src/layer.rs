@@ -11,11 +11,32 @@ use os::{
     OsResult, PathForm, Service, ServiceAccess, Time, U16Str, U16String, Uuid, WatchedWork, Wmi,
 };
 
+use crate::primitives::{handle_primitives, node_primitives};
+
+/// Makes the default methods of a layer for the primitives of an object.
+macro_rules! defaults {
+    ($object:ty; $($name:ident($($argument:ident: $kind:ty),*) -> $result:ty,
+        changes: $changes:expr, $key:ident: $what:expr;)*) => {
+        $(fn $name(&self, below: &$object, $($argument: $kind),*) -> OsResult<$result> {
+            self.around(|| below.$name($($argument),*))
+        })*
+    };
+}
+
+/// Makes the methods of a layered object, which forward to its layer.
+macro_rules! forwards {
+    ($object:ty; $($name:ident($($argument:ident: $kind:ty),*) -> $result:ty,
+        changes: $changes:expr, $key:ident: $what:expr;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> OsResult<$result> {
+            self.layer.$name(self.below(), $($argument),*)
+        })*
+    };
+}
+
 /// The changes that a [`Layered`] node makes to the calls of the node below it.
 ///
 /// Each method receives the object of the node below and forwards the call to it by default; a
-/// layer overrides the methods it changes. Calls without a method here are always forwarded. Add a
-/// method when a layer needs it.
+/// layer overrides the methods it changes. Calls without a method here are always forwarded.
 #[expect(
     missing_docs,
     reason = "each method is the primitive of the same name, on the object it receives"
@@ -31,44 +52,7 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| node.open(path, how))
     }
 
-    fn attributes(&self, node: &dyn Os, path: &NtPath) -> OsResult<u32> {
-        self.around(|| node.attributes(path))
-    }
-
-    fn device_interfaces(&self, node: &dyn Os, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.around(|| node.device_interfaces(class))
-    }
-
-    fn volumes(&self, node: &dyn Os) -> OsResult<Vec<U16String>> {
-        self.around(|| node.volumes())
-    }
-
-    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.around(|| node.volume_paths(volume))
-    }
-
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        self.around(|| node.set_volume_mount_point(directory, volume))
-    }
-
-    fn delete_volume_mount_point(&self, node: &dyn Os, directory: &U16Str) -> OsResult<()> {
-        self.around(|| node.delete_volume_mount_point(directory))
-    }
-
-    fn firmware_table(
-        &self,
-        node: &dyn Os,
-        provider: u32,
-        table: u32,
-        output: &mut [u8],
-    ) -> OsResult<usize> {
-        self.around(|| node.firmware_table(provider, table, output))
-    }
+    node_primitives!(defaults);
 
     fn open_child(
         &self,
@@ -88,35 +72,7 @@ pub trait Layer: Send + Sync + 'static {
         self.around(|| parent.open_below(path, how))
     }
 
-    fn control(
-        &self,
-        handle: &dyn Handle,
-        code: ControlCode,
-        input: &[u8],
-        output: &mut [u8],
-    ) -> OsResult<usize> {
-        self.around(|| handle.control(code, input, output))
-    }
-
-    fn set(&self, handle: &dyn Handle, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.around(|| handle.set(class, input))
-    }
-
-    fn query_fs(&self, handle: &dyn Handle, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.around(|| handle.query_fs(class, output))
-    }
-
-    fn list(&self, handle: &dyn Handle, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.around(|| handle.list(restart, output))
-    }
-
-    fn final_path(&self, handle: &dyn Handle, form: PathForm) -> OsResult<U16String> {
-        self.around(|| handle.final_path(form))
-    }
-
-    fn read(&self, handle: &dyn Handle, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.around(|| handle.read(offset, output))
-    }
+    handle_primitives!(defaults);
 
     fn close(&self, handle: Box<dyn Handle>) {
         self.around(|| drop(handle));
@@ -171,66 +127,24 @@ impl<L: Layer> Layered<L> {
             layer: Arc::new(layer),
         }
     }
+
+    fn below(&self) -> &dyn Os {
+        &*self.node
+    }
 }
 
 impl<L: Layer> Os for Layered<L> {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(LayeredHandle::wrap(
-            self.layer.open(&*self.node, path, how)?,
+            self.layer.open(self.below(), path, how)?,
             &self.layer,
         ))
     }
 
-    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
-        self.layer.attributes(&*self.node, path)
-    }
-
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.layer.device_interfaces(&*self.node, class)
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.layer.around(|| self.node.reenumerate(interface))
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.layer.volumes(&*self.node)
-    }
-
-    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.layer.volume_paths(&*self.node, volume)
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.layer
-            .set_volume_mount_point(&*self.node, directory, volume)
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.layer.delete_volume_mount_point(&*self.node, directory)
-    }
+    node_primitives!(forwards);
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         self.layer.around(|| self.node.open_service(name, access))
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        self.layer
-            .firmware_table(&*self.node, provider, table, output)
-    }
-
-    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        self.layer.around(|| self.node.registry_text(key, value))
-    }
-
-    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        self.layer
-            .around(|| self.node.set_volatile_text(key, value, text))
-    }
-
-    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        self.layer
-            .around(|| self.node.delete_registry_value(key, value))
     }
 
     fn wmi(&self) -> &dyn Wmi {
@@ -289,7 +203,7 @@ impl<L: Layer> LayeredHandle<L> {
         })
     }
 
-    fn handle(&self) -> &dyn Handle {
+    fn below(&self) -> &dyn Handle {
         &**self
             .handle
             .as_ref()
@@ -300,57 +214,19 @@ impl<L: Layer> LayeredHandle<L> {
 impl<L: Layer> Handle for LayeredHandle<L> {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(Self::wrap(
-            self.layer.open_child(self.handle(), name, how)?,
+            self.layer.open_child(self.below(), name, how)?,
             &self.layer,
         ))
     }
 
     fn open_below(&self, path: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         Ok(Self::wrap(
-            self.layer.open_below(self.handle(), path, how)?,
+            self.layer.open_below(self.below(), path, how)?,
             &self.layer,
         ))
     }
 
-    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.layer.control(self.handle(), code, input, output)
-    }
-
-    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.layer.around(|| self.handle().query(class, output))
-    }
-
-    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.layer.set(self.handle(), class, input)
-    }
-
-    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.layer.query_fs(self.handle(), class, output)
-    }
-
-    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.layer.list(self.handle(), restart, output)
-    }
-
-    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.layer.final_path(self.handle(), form)
-    }
-
-    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.layer.around(|| self.handle().security_descriptor())
-    }
-
-    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
-        self.layer.around(|| self.handle().set_access_list(entries))
-    }
-
-    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.layer.read(self.handle(), offset, output)
-    }
-
-    fn flush(&self) -> OsResult<()> {
-        self.layer.around(|| self.handle().flush())
-    }
+    handle_primitives!(forwards);
 }
 
 impl<L: Layer> Drop for LayeredHandle<L> {

@@ -25,6 +25,7 @@
 mod corruption;
 mod fault;
 mod layer;
+mod primitives;
 mod probe;
 mod race;
 mod trace;

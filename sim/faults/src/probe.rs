@@ -22,6 +22,7 @@ use os::{
     Uuid, Wmi,
 };
 
+use crate::primitives::node_primitives;
 use objects::{ProbedHandle, ProbedService};
 use process::ProbedProcess;
 
@@ -218,6 +219,17 @@ impl Probed {
     }
 }
 
+/// Makes the methods that call a primitive of the node through the probe.
+macro_rules! probed {
+    ($node:ty; $($name:ident($($argument:ident: $kind:ty),*) -> $result:ty,
+        changes: $changes:expr, object: $object:expr;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> OsResult<$result> {
+            let forward = || self.node().$name($($argument),*);
+            self.process.run(stringify!($name), &$object, $changes, forward)
+        })*
+    };
+}
+
 impl Os for Probed {
     fn open(&self, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
         let mutates = how.disposition == os::Disposition::Create;
@@ -231,51 +243,7 @@ impl Os for Probed {
         )))
     }
 
-    fn attributes(&self, path: &NtPath) -> OsResult<u32> {
-        self.process
-            .run("attributes", path, false, || self.node().attributes(path))
-    }
-
-    fn device_interfaces(&self, class: Uuid) -> OsResult<Vec<U16String>> {
-        self.process.run("device_interfaces", &class, false, || {
-            self.node().device_interfaces(class)
-        })
-    }
-
-    fn reenumerate(&self, interface: &U16Str) -> OsResult<()> {
-        self.process
-            .run("reenumerate", &interface.display(), true, || {
-                self.node().reenumerate(interface)
-            })
-    }
-
-    fn volumes(&self) -> OsResult<Vec<U16String>> {
-        self.process
-            .run("volumes", &"", false, || self.node().volumes())
-    }
-
-    fn volume_paths(&self, volume: &U16Str) -> OsResult<Vec<U16String>> {
-        self.process
-            .run("volume_paths", &volume.display(), false, || {
-                self.node().volume_paths(volume)
-            })
-    }
-
-    fn set_volume_mount_point(&self, directory: &U16Str, volume: &U16Str) -> OsResult<()> {
-        self.process
-            .run("set_volume_mount_point", &directory.display(), true, || {
-                self.node().set_volume_mount_point(directory, volume)
-            })
-    }
-
-    fn delete_volume_mount_point(&self, directory: &U16Str) -> OsResult<()> {
-        self.process.run(
-            "delete_volume_mount_point",
-            &directory.display(),
-            true,
-            || self.node().delete_volume_mount_point(directory),
-        )
-    }
+    node_primitives!(probed);
 
     fn open_service(&self, name: &U16Str, access: ServiceAccess) -> OsResult<Box<dyn Service>> {
         let open = || self.node().open_service(name, access);
@@ -287,35 +255,6 @@ impl Os for Probed {
             name.to_string_lossy(),
             inner,
         )))
-    }
-
-    fn firmware_table(&self, provider: u32, table: u32, output: &mut [u8]) -> OsResult<usize> {
-        let object = format_args!("{provider:#x}/{table}");
-        self.process.run("firmware_table", &object, false, || {
-            self.node().firmware_table(provider, table, output)
-        })
-    }
-
-    fn registry_text(&self, key: &U16Str, value: &U16Str) -> OsResult<U16String> {
-        let object = format_args!("{} {}", key.display(), value.display());
-        self.process.run("registry_text", &object, false, || {
-            self.node().registry_text(key, value)
-        })
-    }
-
-    fn set_volatile_text(&self, key: &U16Str, value: &U16Str, text: &U16Str) -> OsResult<()> {
-        let object = format_args!("{} {}", key.display(), value.display());
-        self.process.run("set_volatile_text", &object, true, || {
-            self.node().set_volatile_text(key, value, text)
-        })
-    }
-
-    fn delete_registry_value(&self, key: &U16Str, value: &U16Str) -> OsResult<()> {
-        let object = format_args!("{} {}", key.display(), value.display());
-        self.process
-            .run("delete_registry_value", &object, true, || {
-                self.node().delete_registry_value(key, value)
-            })
     }
 
     fn wmi(&self) -> &dyn Wmi {

@@ -118,7 +118,7 @@ fn steps() -> Vec<Step> {
         step(12, "v1.Disk/Rescan", &none).per_disk(4, 6),
         // One query, whose answer has all disks.
         step(1, "v1.Disk/ListDiskLocations", &none).per_disk(0, 12),
-        step(5, "v1.Disk/GetDiskStats", &disk),
+        step(3, "v1.Disk/GetDiskStats", &disk),
         step(3, "v1.Disk/GetDiskState", &disk),
         // The disk is online already, and partitioned.
         step(15, "v1.Disk/SetDiskState", &online).asks_each_volume(),
@@ -127,7 +127,7 @@ fn steps() -> Vec<Step> {
         step(2, "v1.Volume/IsVolumeFormatted", &volume),
         step(3, "v1.Volume/GetVolumeStats", &volume),
         steps_of(
-            43,
+            41,
             [
                 ("v1.Volume/MountVolume", &at_empty),
                 ("v1.Volume/UnmountVolume", &at_empty),

@@ -1,13 +1,12 @@
 //! The documentation as a site.
 //!
 //! `docs/SUMMARY.md` is the table of contents. It links files of this tree, so that the links also
-//! work where the tree is browsed: pages, which are copied, and sources, such as
-//! `crates/api/proto/disk/v1/api.proto`, for which a page is made. A link from one page to another
-//! leads to the page of the site. A link to a file without a page becomes plain text.
+//! work where the tree is browsed: pages, which are copied, and the drivers' call sequences, for which
+//! a page is made. A link from one page to another leads to the page of the site. A link to a file
+//! without a page, such as an `api.proto`, becomes plain text.
 
 mod driver_calls;
 mod links;
-mod protos;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,11 +21,6 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 /// The sources of the drivers' call sequences, and their page.
 const DRIVERS: &str = "sim/csi-proxy-sim/drivers/";
 const DRIVERS_PAGE: &str = "driver-calls.md";
-
-/// Returns the page of the protos of a group.
-fn group_page(group: &str) -> String {
-    format!("api-{group}.md")
-}
 
 /// Returns the root of the source tree.
 pub fn root() -> PathBuf {
@@ -49,9 +43,6 @@ pub fn pages() -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         {
             return Err(format!("{source} and another source are both {page}").into());
         }
-    }
-    for group in api::Group::ALL {
-        pages.insert(group_page(group.name()), protos::page(group)?);
     }
     pages.insert(
         DRIVERS_PAGE.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{DRIVERS, DRIVERS_PAGE, group_page};
+use crate::{DRIVERS, DRIVERS_PAGE};
 
 /// The pages that are copied from the tree, by the path of their source.
 pub(crate) struct Pages(pub(crate) BTreeMap<String, String>);
@@ -46,13 +46,9 @@ impl Pages {
     }
 }
 
-/// Returns the page that is made from a source. All protos of a group are on one page.
+/// Returns the page that is made from a source.
 fn made_from(source: &str) -> Option<String> {
-    if source.starts_with(DRIVERS) {
-        return Some(DRIVERS_PAGE.to_owned());
-    }
-    let (group, _) = source.strip_prefix("crates/api/proto/")?.split_once('/')?;
-    Some(group_page(group))
+    source.starts_with(DRIVERS).then(|| DRIVERS_PAGE.to_owned())
 }
 
 /// Returns the name of the page from a source: that of the file in `docs/`, else the path of its
@@ -119,7 +115,7 @@ mod tests {
     fn links_between_pages_stay_and_others_become_text() {
         let pages = Pages::of(
             "- [A](a.md)\n- [Flags](../crates/csi-proxy/README.md)\n- \
-             [Disk](../crates/api/proto/disk/v1/api.proto)\n",
+             [Calls](../sim/csi-proxy-sim/drivers/01-azuredisk.json)\n",
         );
         let copied = [
             ("crates/csi-proxy/README.md", "crates-csi-proxy.md"),
@@ -139,8 +135,8 @@ mod tests {
                 "x [flags](crates-csi-proxy.md#flags) y",
             ),
             (
-                "[p](../crates/api/proto/disk/v1beta1/api.proto)",
-                "[p](api-disk.md)",
+                "[p](../sim/csi-proxy-sim/drivers/02-gce-pd.json)",
+                "[p](driver-calls.md)",
             ),
             ("see [lint](../xtask/src/lint.rs).", "see lint."),
             (

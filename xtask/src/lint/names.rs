@@ -1,8 +1,7 @@
-//! What the documentation names must exist: files that it links, and in code spans paths and tests;
-//! and files and folders that comments in Rust name. `verify/site` checks the headings that links
+//! What the documentation names must exist: files that it links, and paths in code spans; and files
+//! and folders that comments in Rust name. `verify/site` checks the headings that links
 //! lead to.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Source;
@@ -20,18 +19,10 @@ const TOP: [&str; 9] = [
     ".cargo/",
 ];
 
-/// Names with at least this many underscores are those of tests; other code has shorter ones.
-const UNDERSCORES_OF_A_TEST: usize = 4;
-
-/// Returns a breach for each file, path and test that a page names and that does not exist.
+/// Returns a breach for each file and path that a page names and that does not exist.
 ///
 /// `exists` returns whether a path, relative to the root of the tree, exists.
 pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String> {
-    let functions: BTreeSet<&str> = sources
-        .iter()
-        .filter(|source| source.is_rust())
-        .flat_map(|source| functions(&source.text))
-        .collect();
     let pages = sources.iter().filter(|source| {
         source
             .path
@@ -51,9 +42,6 @@ pub(super) fn breaches(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Ve
             for span in code_spans(line) {
                 if is_path(span) && !exists(Path::new(span)) {
                     breach(format!("{span} does not exist"));
-                }
-                if is_test(span) && !names_a_function(span, &functions) {
-                    breach(format!("no test is called {span}"));
                 }
             }
         }
@@ -109,36 +97,6 @@ fn is_path(span: &str) -> bool {
     TOP.iter().any(|top| span.starts_with(top)) && !span.contains(['<', '*', ' '])
 }
 
-/// Returns whether a code span is the name of a test, or with a final `*` the beginning of one.
-fn is_test(span: &str) -> bool {
-    let name = span.strip_suffix('*').unwrap_or(span);
-    let is_metric = name.starts_with("csi_proxy_") || name.starts_with("grpc_");
-    let is_name = name
-        .chars()
-        .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    is_name
-        && !is_metric
-        && (name.matches('_').count() >= UNDERSCORES_OF_A_TEST || name.starts_with("contract_"))
-}
-
-fn names_a_function(span: &str, functions: &BTreeSet<&str>) -> bool {
-    match span.strip_suffix('*') {
-        Some(prefix) => functions
-            .range(prefix..)
-            .next()
-            .is_some_and(|name| name.starts_with(prefix)),
-        None => functions.contains(span),
-    }
-}
-
-/// Returns the names of all functions in a Rust source.
-fn functions(text: &str) -> impl Iterator<Item = &str> {
-    let name = |rest: &str| rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    text.split("fn ")
-        .skip(1)
-        .map(move |rest| &rest[..name(rest).unwrap_or(rest.len())])
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -146,13 +104,11 @@ mod tests {
     use super::breaches;
     use crate::lint::tests::source;
 
-    /// Returns the breaches of a page with this text, in a tree with one other page and one source
-    /// with one test.
+    /// Returns the breaches of a page with this text, in a tree with one other page.
     fn of(text: &str) -> Vec<String> {
         let sources = [
             source("docs/page.md", text),
             source("README.md", "# A heading, with `code`\n"),
-            source("crates/os/src/lib.rs", "fn a_b_c_d_e() {}"),
         ];
         let exists = |path: &Path| {
             path == Path::new("crates/os") || sources.iter().any(|file| file.path == path)
@@ -161,9 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn existing_paths_and_tests_are_accepted() {
-        let page = "`crates/os` `crates/<name>/src` `a_b_c_d_e` `a_b_c_d*` \
-                    `csi_proxy_calls_refused_total` `cargo xtask test`";
+    fn existing_paths_are_accepted() {
+        let page = "`crates/os` `crates/<name>/src` `cargo xtask test`";
         assert_eq!(of(page), [] as [&str; 0]);
     }
 
@@ -190,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_paths_and_tests_are_reported() {
+    fn missing_paths_are_reported() {
         assert_eq!(
             of("[a](missing.md#b)"),
             ["docs/page.md:1: the link target missing.md#b does not exist"]
@@ -199,10 +154,5 @@ mod tests {
             of("\n`crates/missing/src`"),
             ["docs/page.md:2: crates/missing/src does not exist"]
         );
-        let missing = [
-            "docs/page.md:1: no test is called a_b_c_d_f",
-            "docs/page.md:1: no test is called contract_09*",
-        ];
-        assert_eq!(of("`a_b_c_d_f` `contract_09*`"), missing);
     }
 }

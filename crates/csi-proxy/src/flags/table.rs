@@ -229,15 +229,6 @@ pub static TABLE: [Section; 5] = [
                 set: |flags, text| positive(text).map(|count| flags.max_connections = count),
             },
             Flag {
-                name: "max-silence",
-                kind: FlagKind::Value("SECONDS"),
-                default: "120",
-                help: "Close a connection that has not started HTTP/2 within this time.",
-                set: |flags, text| {
-                    positive(text).map(|seconds| flags.silence = Duration::from_secs(seconds))
-                },
-            },
-            Flag {
                 name: "drain",
                 kind: FlagKind::Value("SECONDS"),
                 default: "30",

@@ -37,7 +37,7 @@ fn sample(name: &str) -> &'static str {
         "pipe-sid" | "format-writer-sid" => "S-1-5-93-2-1",
         "stderrthreshold" => "warning",
         "logging-format" => "json",
-        "max-connections" | "max-silence" | "drain" | "v" | "log_file_max_size" => "7",
+        "max-connections" | "drain" | "v" | "log_file_max_size" => "7",
         _ => "some/where",
     }
 }
@@ -150,10 +150,7 @@ fn without_flags_the_defaults_of_the_table_hold() {
         (0, 1800, Duration::from_secs(30))
     );
     let limits = server::Limits::default();
-    assert_eq!(
-        (flags.max_connections, flags.silence),
-        (limits.connections, limits.silence)
-    );
+    assert_eq!(flags.max_connections, limits.connections);
 }
 
 #[test]
@@ -281,19 +278,18 @@ fn an_invalid_command_line_is_refused_in_one_sentence() {
     ] {
         assert_eq!(parse(line).unwrap_err().to_string(), sentence);
     }
-    // Limits that would leave nothing to serve.
-    for flag in ["max-connections", "max-silence"] {
-        for value in ["0", "-1", "many"] {
-            let sentence = format!(
-                "invalid value '{value}' for flag -{flag}: expected a whole number of at least 1"
-            );
-            assert_eq!(
-                parse(&[&format!("-{flag}={value}")])
-                    .unwrap_err()
-                    .to_string(),
-                sentence
-            );
-        }
+    // A limit that would leave nothing to serve.
+    for value in ["0", "-1", "many"] {
+        let sentence = format!(
+            "invalid value '{value}' for flag -max-connections: expected a whole number of at \
+             least 1"
+        );
+        assert_eq!(
+            parse(&[&format!("-max-connections={value}")])
+                .unwrap_err()
+                .to_string(),
+            sentence
+        );
     }
     assert_eq!(parsed(&["-drain=0"]).drain, Duration::ZERO);
     let path = parse(&["-kubelet-path=kubelet"]).unwrap_err().to_string();

@@ -1,6 +1,5 @@
 //! A healthy node has no findings, and each defect makes its own.
 
-use doctor::fixed_system::{file_access, pipe_access};
 use doctor::{Finding, State};
 use faults::Layer;
 use os::{
@@ -12,7 +11,8 @@ use storage_ops::{
     HostPath, Iqn, Node, Secret, SetDiskState, TargetPortal,
 };
 
-use crate::setup::{MOUNT, PROGRAM, Patient};
+use crate::setup::{MOUNT, PROGRAM, Patient, file_access};
+use crate::simulated_system::pipe_access;
 
 const USERS: &str = "S-1-5-32-545";
 const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";

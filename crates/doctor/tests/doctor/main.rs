@@ -8,3 +8,5 @@ mod output;
 mod provider_comparison;
 mod servers;
 mod setup;
+#[path = "../../../../sim/csi-proxy-sim/src/simulated_system.rs"]
+mod simulated_system;

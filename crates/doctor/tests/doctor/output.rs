@@ -1,10 +1,10 @@
 //! The output: lines that fit a terminal, and JSON.
 
-use doctor::fixed_system::FixedSystem;
 use doctor::{ProviderComparison, Report};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::setup::Patient;
+use crate::simulated_system::SimulatedSystem;
 
 /// A node with findings of all kinds, and long paths with letters that are two columns wide.
 fn patient() -> Patient {
@@ -20,7 +20,7 @@ fn patient() -> Patient {
         )
     });
     Patient {
-        system: FixedSystem {
+        system: SimulatedSystem {
             build: 1,
             service: None,
             ..patient.system

@@ -1,7 +1,6 @@
 //! No path that is examined leads doctor to a server, which would make LocalSystem or an
 //! administrator log on there, and which may not answer.
 
-use doctor::fixed_system::file_access;
 use doctor::{Finding, Report, ServiceRegistration, State};
 use faults::Layer;
 use os::abi::ControlCode;
@@ -9,7 +8,7 @@ use os::{Access, Handle, NtPath, Open, Options, Os, OsResult, U16Str, U16String}
 use os_sim::Sim;
 use storage_ops::HostPath;
 
-use crate::setup::{MountedAt, PROGRAM, Patient};
+use crate::setup::{MountedAt, PROGRAM, Patient, file_access};
 
 const LINKS: &str = "Links and mount points";
 

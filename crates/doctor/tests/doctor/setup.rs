@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use doctor::fixed_system::FixedSystem;
-pub(crate) use doctor::fixed_system::PROGRAM;
 use doctor::{
     Finding, ProviderComparison, Report, ServiceRegistration, Settings, State, compare, examine,
 };
 use faults::{Layer, Layered};
+use os::abi::SecurityDescriptor;
 use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
+
+pub(crate) use crate::simulated_system::PROGRAM;
+use crate::simulated_system::{SimulatedSystem, granting};
 
 /// A node on which everything is as it should be: the service, a mounted volume, a link, and an SMB
 /// server.
@@ -91,10 +93,17 @@ fn collected(report: Report) -> Report {
     report
 }
 
+/// Returns the access to a file that only administrators may change, and all access for further
+/// accounts.
+pub(crate) fn file_access(accounts: &[&str]) -> SecurityDescriptor {
+    const FULL: u32 = 0x1f_01ff;
+    granting(accounts, FULL)
+}
+
 /// A node with its administration, and what is to be examined.
 pub(crate) struct Patient {
     pub(crate) sim: Sim,
-    pub(crate) system: FixedSystem,
+    pub(crate) system: SimulatedSystem,
     pub(crate) settings: Settings,
 }
 
@@ -112,7 +121,7 @@ impl Patient {
         let pipes: Vec<String> = ["csi-proxy-disk-v1", "csi-proxy-volume-v1"]
             .map(str::to_owned)
             .into();
-        let mut system = FixedSystem::serving(&pipes);
+        let mut system = SimulatedSystem::serving(&pipes);
         let command_line =
             format!(r"{PROGRAM} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log");
         system.service = Some(ServiceRegistration {

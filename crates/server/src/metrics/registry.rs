@@ -97,7 +97,7 @@ impl Metrics {
         )?;
         let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted \
                     at the limit of -max-connections, silent = no HTTP/2 preface within \
-                    -max-silence, answer_not_taken = the client does not read its responses, \
+                    two minutes, answer_not_taken = the client does not read its responses, \
                     idle_grown = idle after many calls at once.";
         let reasons = [
             ("answer_not_taken", self.state.stalled_connections()),

@@ -14,6 +14,7 @@ use os::{
 
 use super::Probed;
 use super::process::{Owned, ProbedProcess};
+use crate::primitives::handle_primitives;
 
 /// The control codes that only read. Every other code counts as a change, regardless of the access
 /// that it needs.
@@ -48,6 +49,16 @@ impl ProbedHandle {
     }
 }
 
+/// Makes the methods that call a primitive of the handle through the probe.
+macro_rules! probed {
+    ($handle:ty; $($name:ident($($argument:ident: $kind:ty),*) -> $result:ty,
+        changes: $changes:expr, name: $called:expr;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> OsResult<$result> {
+            self.run($called, $changes, |inner| inner.$name($($argument),*))
+        })*
+    };
+}
+
 impl Handle for ProbedHandle {
     fn open_child(&self, name: &U16Str, how: &Open) -> OsResult<Box<dyn Handle>> {
         self.open_relative("open_child", name, how, |inner| inner.open_child(name, how))
@@ -57,57 +68,7 @@ impl Handle for ProbedHandle {
         self.open_relative("open_below", path, how, |inner| inner.open_below(path, how))
     }
 
-    fn control(&self, code: ControlCode, input: &[u8], output: &mut [u8]) -> OsResult<usize> {
-        self.run(
-            format!("control {code:?}"),
-            !READ_ONLY_CODES.contains(&code),
-            |inner| inner.control(code, input, output),
-        )
-    }
-
-    fn query(&self, class: FileInfo, output: &mut [u8]) -> OsResult<()> {
-        self.run(format!("query {class:?}"), false, |inner| {
-            inner.query(class, output)
-        })
-    }
-
-    fn set(&self, class: FileInfo, input: &[u8]) -> OsResult<()> {
-        self.run(format!("set {class:?}"), true, |inner| {
-            inner.set(class, input)
-        })
-    }
-
-    fn query_fs(&self, class: FsInfo, output: &mut [u8]) -> OsResult<usize> {
-        self.run(format!("query_fs {class:?}"), false, |inner| {
-            inner.query_fs(class, output)
-        })
-    }
-
-    fn list(&self, restart: bool, output: &mut [u8]) -> OsResult<()> {
-        self.run("list", false, |inner| inner.list(restart, output))
-    }
-
-    fn final_path(&self, form: PathForm) -> OsResult<U16String> {
-        self.run("final_path", false, |inner| inner.final_path(form))
-    }
-
-    fn security_descriptor(&self) -> OsResult<SecurityDescriptor> {
-        self.run("security_descriptor", false, Handle::security_descriptor)
-    }
-
-    fn set_access_list(&self, entries: &[AccessEntry]) -> OsResult<()> {
-        self.run("set_access_list", true, |inner| {
-            inner.set_access_list(entries)
-        })
-    }
-
-    fn read(&self, offset: u64, output: &mut [u8]) -> OsResult<usize> {
-        self.run("read", false, |inner| inner.read(offset, output))
-    }
-
-    fn flush(&self) -> OsResult<()> {
-        self.run("flush", true, Handle::flush)
-    }
+    handle_primitives!(probed);
 }
 
 pub(super) type ProbedService = Owned<dyn Service, String>;

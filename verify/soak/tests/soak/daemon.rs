@@ -49,11 +49,7 @@ impl Daemon {
                 folder.path().join(SOCKETS).display()
             ))
             .arg(format!("-node={}", node.display()))
-            .args([
-                "-metrics-bind-address=127.0.0.1:0",
-                "-max-silence=2",
-                "-direct",
-            ])
+            .args(["-metrics-bind-address=127.0.0.1:0", "-direct"])
             .stdout(Stdio::piped())
             // A pipe would fill up, since the log is read only at the end.
             .stderr(fs::File::create(folder.path().join(LOG)).expect("a file"))

@@ -160,24 +160,4 @@ mod tests {
             .map(|cells| [0, 2, 3].map(|column: usize| cells[column].clone()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
-
-    #[test]
-    fn the_documentation_names_the_tests_of_each_state() {
-        let page = include_str!("../../../../../docs/appendix-security.md");
-        let tests = include_str!("../../../tests/operations/smb_states.rs");
-        let rows = rows(page);
-        let states: Vec<&str> = rows.iter().map(|cells| cells[0].as_str()).collect();
-        assert_eq!(states, STATES.map(name));
-        for cells in &rows {
-            let names: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
-            assert!(!names.is_empty(), "{}", cells[0]);
-            for test in names {
-                assert!(
-                    tests.contains(&format!("fn {test}()")),
-                    "{}: {test}",
-                    cells[0]
-                );
-            }
-        }
-    }
 }

@@ -1,39 +1,36 @@
-//! A [`System`] with fixed answers, for the simulated node and for tests: what `doctor` reads of
-//! Windows beyond the primitives that `os-sim` simulates.
+//! What `doctor` reads of the simulated node beyond the primitives that `os-sim` simulates. The
+//! tests of the crate `doctor` compile this file too.
 
 use std::collections::BTreeMap;
 
+use ::doctor::{Pipe, ServiceRegistration, System};
 use os::abi::{AccessEntry, EntryKind, SecurityDescriptor, Sid};
 use os::{OsError, OsResult};
 
-use crate::system::{Pipe, ServiceRegistration, System};
-
 /// `GENERIC_READ` and `GENERIC_WRITE` of a pipe.
 const READ_AND_WRITE: u32 = 0x12_019f;
-/// All access to a file.
-const FULL: u32 = 0x1f_01ff;
 
 /// The path of the program that serves the pipes by default. It must exist on the node.
-pub const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
+pub(crate) const PROGRAM: &str = r"C:\etc\kubernetes\node\bin\csi-proxy.exe";
 
 const ADMINISTRATORS: &str = "S-1-5-32-544";
 const SYSTEM: &str = "S-1-5-18";
 
 /// The answers of a [`System`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixedSystem {
+pub(crate) struct SimulatedSystem {
     /// The build number of Windows.
-    pub build: u32,
+    pub(crate) build: u32,
     /// The pipes that are served, by name.
-    pub pipes: BTreeMap<String, Pipe>,
+    pub(crate) pipes: BTreeMap<String, Pipe>,
     /// The registration of the daemon's service, if it is installed.
-    pub service: Option<ServiceRegistration>,
+    pub(crate) service: Option<ServiceRegistration>,
 }
 
-impl FixedSystem {
+impl SimulatedSystem {
     /// Returns a system on which one process serves `pipes`, with the access that csi-proxy gives
     /// them, and no service is installed.
-    pub fn serving(pipes: &[String]) -> Self {
+    pub(crate) fn serving(pipes: &[String]) -> Self {
         let pipe = Pipe {
             process: 4242,
             program: Some(PROGRAM.to_owned()),
@@ -51,7 +48,7 @@ impl FixedSystem {
     }
 }
 
-impl System for FixedSystem {
+impl System for SimulatedSystem {
     fn build(&self) -> OsResult<u32> {
         Ok(self.build)
     }
@@ -67,17 +64,12 @@ impl System for FixedSystem {
 
 /// Returns the access that csi-proxy gives its pipes, and the same for further accounts
 /// (`S-1-...`).
-pub fn pipe_access(accounts: &[&str]) -> SecurityDescriptor {
-    granting(&[SYSTEM, ADMINISTRATORS], accounts, READ_AND_WRITE)
+pub(crate) fn pipe_access(accounts: &[&str]) -> SecurityDescriptor {
+    granting(accounts, READ_AND_WRITE)
 }
 
-/// Returns the access to a file that only administrators may change, and all access for further
-/// accounts.
-pub fn file_access(accounts: &[&str]) -> SecurityDescriptor {
-    granting(&[SYSTEM, ADMINISTRATORS], accounts, FULL)
-}
-
-fn granting(first: &[&str], more: &[&str], rights: u32) -> SecurityDescriptor {
+/// Returns these rights for Windows, administrators and further accounts.
+pub(crate) fn granting(accounts: &[&str], rights: u32) -> SecurityDescriptor {
     let sid = |text: &str| text.parse::<Sid>().expect("a SID in numbers");
     let entry = |text: &&str| AccessEntry {
         kind: EntryKind::Allow,
@@ -85,7 +77,11 @@ fn granting(first: &[&str], more: &[&str], rights: u32) -> SecurityDescriptor {
         rights,
         sid: sid(text),
     };
-    let entries = first.iter().chain(more).map(entry).collect();
+    let entries = [SYSTEM, ADMINISTRATORS]
+        .iter()
+        .chain(accounts)
+        .map(entry)
+        .collect();
     SecurityDescriptor {
         owner: Some(sid(ADMINISTRATORS)),
         entries: Some(entries),
