@@ -10,7 +10,7 @@ use doctor::{
 use faults::{Layer, Layered};
 use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
+use storage_ops::{Config, NewSmbGlobalMapping, Node, SecretText, UncPath};
 
 /// A node on which everything is as it should be: the service, a mounted volume, a link, and an SMB
 /// server.
@@ -194,12 +194,11 @@ impl Patient {
         let node = Node::new(self.os(), Config::default());
         let remote = UncPath::parse(share).expect("a share");
         let local = None;
-        let password = Secret::new(String::new());
         node.run(&NewSmbGlobalMapping {
             remote,
             local,
-            username: String::new(),
-            password,
+            user: None,
+            password: SecretText::default(),
         })
         .expect("a mapping");
     }

@@ -20,7 +20,7 @@ use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource};
-use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::types::{DiskIds, DiskLocation, DiskNumber, check_text};
 use crate::windows::{Device, Fallback};
 
 use online::{bring_volumes_online, set_state, wait_for_volumes_online};
@@ -240,6 +240,7 @@ impl Operation for GetDiskNumberByName {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<DiskNumber> {
+        check_text(&self.name, "the name")?;
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }
