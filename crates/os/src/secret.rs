@@ -5,9 +5,9 @@
 //! 1. Its name in the `.proto` file contains `password` or `secret`. `build.rs` of the crate api
 //!    then redacts the value in `Debug`, and csi-proxyctl keeps it off the command line
 //!    (`request.rs`).
-//! 2. `secret` in `server/src/rpc/convert.rs` makes a [`Secret`] of the text, as `smb.rs` and
-//!    `iscsi.rs` beside it show.
-//! 3. The operation in `storage-ops` holds the [`Secret`]. For an SMB password,
+//! 2. `SecretText` in `types.rs` of `storage-ops` makes a [`Secret`] of the text. `smb.rs` and
+//!    `iscsi.rs` in `server/src/rpc` parse it before the other fields.
+//! 3. The operation in `storage-ops` holds the `SecretText`. For an SMB password,
 //!    `node/smb_mapping_record.rs` there keeps a keyed digest in memory.
 //! 4. [`Value::Secret`](crate::Value::Secret) passes it to a WMI method.
 //!    `os-win32/src/wmi/value.rs` overwrites the copies that it makes for Windows.
@@ -20,7 +20,7 @@ use std::hash::{Hash, Hasher};
 use zeroize::Zeroizing;
 
 /// A text that is never printed in a log, trace, error or saved state. Dropping it overwrites it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {

@@ -67,7 +67,6 @@ pub use executor::progress::LockWaitCount;
 pub use node::Node;
 pub use ops::volume::{format::*, mount::*, resize::*, target_path::*};
 pub use ops::{disk::*, filesystem::*, iscsi::*, smb::*, system::*, volume::*};
-pub use os::Secret;
 pub use os::abi::Sid;
 pub use scheduling::locks::LockKey;
 pub use scheduling::pool_kind::PoolKind;
@@ -76,7 +75,8 @@ pub use scheduling::requester::{Call, Requester};
 pub use scheduling::worker_pools::{BLOCKING_THREADS, OPERATIONS_MEMORY, PoolUse};
 pub use types::{
     AllowedPortal, Authentication, DiskIds, DiskLocation, DiskNumber, HostPath, Iqn, PathContext,
-    ServiceInfo, ServiceName, SmbServer, TargetPortal, UncPath, VolumeId, VolumeStats,
+    SecretText, ServiceInfo, ServiceName, SmbServer, SmbUser, TargetPortal, UncPath, VolumeId,
+    VolumeStats,
 };
 pub use windows::fallback::FallbackCount;
 pub use windows::wmi_calls::WmiCallCount;

@@ -19,6 +19,8 @@ pub use volume_id::VolumeId;
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use os::Secret;
+
 use crate::error::{OperationError, OperationResult, quoted};
 
 /// Returns whether a text that an administrator lists has only digits and dots but is not an IPv4
@@ -176,6 +178,70 @@ impl fmt::Display for Iqn {
     }
 }
 
+/// Checks a text that has no specific form. An error names it as `what`. Windows' own limits of the
+/// length are lower.
+pub(crate) fn check_text(text: &str, what: &str) -> OperationResult<()> {
+    let fault = if text.len() > 1024 {
+        "is longer than 1024 bytes"
+    } else if text.contains('\0') {
+        "has a NUL character"
+    } else {
+        return Ok(());
+    };
+    Err(OperationError::invalid(format!("{what} {fault}")))
+}
+
+/// A password, a CHAP secret or the name of a CHAP user; empty for none. It is never printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SecretText(Secret);
+
+impl SecretText {
+    /// Checks the length and the characters. An error names the text as `what` and does not show
+    /// it.
+    pub fn parse(text: String, what: &str) -> OperationResult<Self> {
+        let secret = Secret::new(text);
+        check_text(secret.expose(), what).map(|()| Self(secret))
+    }
+
+    /// Returns the text. Expose it only to the call that needs it.
+    pub(crate) fn secret(&self) -> &Secret {
+        &self.0
+    }
+}
+
+/// The user of an SMB server, with or without a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SmbUser(String);
+
+impl SmbUser {
+    /// Parses `user`, `user@domain` or `domain\user`. Returns `None` if the text is empty.
+    pub fn parse(text: &str) -> OperationResult<Option<Self>> {
+        check_text(text, "the user name")?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let mut parts = text.rsplit('\\').flat_map(|name| name.split('@'));
+        // Windows might take a blank name for no user.
+        if parts.next().is_some_and(|name| name.trim().is_empty()) {
+            return Err(OperationError::invalid(
+                "the user name is blank, or a domain without a name",
+            ));
+        }
+        Ok(Some(Self(text.to_owned())))
+    }
+
+    /// Returns the name as it was parsed.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the user and the password in the form that `MSFT_SmbGlobalMapping` expects.
+    pub(crate) fn credential(&self, password: &SecretText) -> Secret {
+        let user = self.0.replace('\\', r"\\").replace(':', r"\:");
+        Secret::new(format!("{user}:{}", password.0.expose()))
+    }
+}
+
 /// The short name of a Windows service, such as `MSiSCSI`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceName(String);
@@ -219,4 +285,16 @@ pub struct ServiceInfo {
     pub start_type: u32,
     /// From `SERVICE_STOPPED` (1) to `SERVICE_PAUSED` (7).
     pub state: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SecretText, SmbUser};
+
+    #[test]
+    fn the_user_of_a_credential_ends_at_the_first_unescaped_colon() {
+        let user = SmbUser::parse(r"AZURE\acct:1").unwrap().unwrap();
+        let password = SecretText::parse(r"p:w\".into(), "the password").unwrap();
+        assert_eq!(user.credential(&password).expose(), r"AZURE\\acct\:1:p:w\");
+    }
 }

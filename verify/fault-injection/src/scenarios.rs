@@ -3,7 +3,7 @@
 use std::fmt;
 
 use os_sim::Sim;
-use storage_ops::{Config, HostPath, Operation, VolumeId};
+use storage_ops::{Config, HostPath, Operation, SecretText, VolumeId};
 
 use crate::request::Request;
 
@@ -223,6 +223,10 @@ pub(crate) fn boxed(operation: impl Operation) -> Box<dyn Request> {
 
 pub(crate) fn path(text: &str) -> HostPath {
     HostPath::parse(text).expect("the tables contain valid paths")
+}
+
+pub(crate) fn secret_text(text: &str) -> SecretText {
+    SecretText::parse(text.to_owned(), "the secret").expect("the tables contain valid texts")
 }
 
 /// Returns the first volume of a disk, or a volume ID that no node has if the disk has no volume.

@@ -8,7 +8,7 @@ use os::{
 };
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber,
-    HostPath, Iqn, Node, Secret, SetDiskState, TargetPortal,
+    HostPath, Iqn, Node, SecretText, SetDiskState, TargetPortal,
 };
 
 use crate::setup::{MOUNT, PROGRAM, Patient, file_access};
@@ -48,17 +48,12 @@ fn connect_iscsi(patient: &Patient) {
         portal: portal.clone(),
     })
     .expect("targets");
-    let (authentication, username, secret) = (
-        Authentication::None,
-        String::new(),
-        Secret::new(String::new()),
-    );
     node.run(&ConnectTarget {
         portal,
         iqn,
-        authentication,
-        username,
-        secret,
+        authentication: Authentication::None,
+        username: SecretText::default(),
+        secret: SecretText::default(),
     })
     .expect("a session");
     node.run(&SetDiskState {

@@ -9,7 +9,7 @@ use faults::{Layer, Layered};
 use os::abi::SecurityDescriptor;
 use os::{Os, OsResult, U16Str, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, NewSmbGlobalMapping, Node, Secret, UncPath};
+use storage_ops::{Config, NewSmbGlobalMapping, Node, SecretText, UncPath};
 
 pub(crate) use crate::simulated_system::PROGRAM;
 use crate::simulated_system::{SimulatedSystem, granting};
@@ -203,12 +203,11 @@ impl Patient {
         let node = Node::new(self.os(), Config::default());
         let remote = UncPath::parse(share).expect("a share");
         let local = None;
-        let password = Secret::new(String::new());
         node.run(&NewSmbGlobalMapping {
             remote,
             local,
-            username: String::new(),
-            password,
+            user: None,
+            password: SecretText::default(),
         })
         .expect("a mapping");
     }

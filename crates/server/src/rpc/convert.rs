@@ -4,11 +4,7 @@
 
 use std::num::TryFromIntError;
 
-use storage_ops::{Config, HostPath, Operation, OperationError, OperationResult, Secret};
-
-/// Maximum length of a text that has no specific type, such as a user name, in bytes. Windows' own
-/// limits are lower.
-const MAX_TEXT: usize = 1024;
+use storage_ops::{Config, HostPath, Operation, OperationResult};
 
 /// A request message.
 pub(crate) trait IntoOperation: Send + 'static {
@@ -41,29 +37,4 @@ impl<M: Default> IntoResponse<M> for () {
 /// Parses a path that may lack the drive and may have forward slashes, as some drivers send it.
 pub(crate) fn loose(path: &str, config: &Config) -> OperationResult<HostPath> {
     HostPath::parse_loose(path, &config.kubelet_dir)
-}
-
-/// Checks a text that is passed to Windows unchanged. An error names it as `what`.
-pub(crate) fn text(text: String, what: &str) -> OperationResult<String> {
-    check(&text, what).map(|()| text)
-}
-
-/// Checks a secret as [`text`] does. Neither the value nor an error shows it.
-pub(crate) fn secret(text: String, what: &str) -> OperationResult<Secret> {
-    let secret = Secret::new(text);
-    check(secret.expose(), what).map(|()| secret)
-}
-
-fn check(text: &str, what: &str) -> OperationResult<()> {
-    if text.len() > MAX_TEXT {
-        return Err(OperationError::invalid(format!(
-            "{what} is longer than {MAX_TEXT} bytes"
-        )));
-    }
-    if text.contains('\0') {
-        return Err(OperationError::invalid(format!(
-            "{what} has a NUL character"
-        )));
-    }
-    Ok(())
 }

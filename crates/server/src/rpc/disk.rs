@@ -9,7 +9,7 @@ use storage_ops::{
     ListDiskIds, ListDiskLocations, OperationResult, PartitionDisk, Rescan, SetDiskState,
 };
 
-use crate::rpc::convert::{self, IntoOperation, IntoResponse};
+use crate::rpc::convert::{IntoOperation, IntoResponse};
 
 impl IntoOperation for v1::ListDiskLocationsRequest {
     type Operation = ListDiskLocations;
@@ -218,7 +218,7 @@ impl IntoOperation for v1alpha1::GetDiskNumberByNameRequest {
 
     fn operation(self, _: &Config) -> OperationResult<GetDiskNumberByName> {
         Ok(GetDiskNumberByName {
-            name: convert::text(self.disk_name, "disk_name")?,
+            name: self.disk_name,
         })
     }
 }

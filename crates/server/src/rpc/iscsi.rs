@@ -6,10 +6,10 @@ use api::iscsi::v1alpha2;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
     DiskNumber, GetTargetDisks, Iqn, ListTargetPortals, OperationError, OperationResult,
-    RemoveTargetPortal, SetMutualChapSecret, TargetPortal,
+    RemoveTargetPortal, SecretText, SetMutualChapSecret, TargetPortal,
 };
 
-use crate::rpc::convert::{self, IntoOperation, IntoResponse};
+use crate::rpc::convert::{IntoOperation, IntoResponse};
 
 fn portal(message: Option<v1alpha2::TargetPortal>) -> OperationResult<TargetPortal> {
     let message = message.ok_or_else(|| OperationError::invalid("target_portal is missing"))?;
@@ -87,15 +87,12 @@ impl IntoOperation for v1alpha2::ConnectTargetRequest {
     type Operation = ConnectTarget;
 
     fn operation(self, _: &Config) -> OperationResult<ConnectTarget> {
-        let secret = convert::secret(self.chap_secret, "the CHAP secret")?;
-        let (portal, iqn) = (portal(self.target_portal)?, Iqn::parse(&self.iqn)?);
-        let authentication = authentication(self.auth_type)?;
-        let username = convert::text(self.chap_username, "the CHAP user name")?;
+        let secret = SecretText::parse(self.chap_secret, "the CHAP secret")?;
         Ok(ConnectTarget {
-            portal,
-            iqn,
-            authentication,
-            username,
+            portal: portal(self.target_portal)?,
+            iqn: Iqn::parse(&self.iqn)?,
+            authentication: authentication(self.auth_type)?,
+            username: SecretText::parse(self.chap_username, "the CHAP user name")?,
             secret,
         })
     }
@@ -136,7 +133,7 @@ impl IntoOperation for v1alpha2::SetMutualChapSecretRequest {
 
     fn operation(self, _: &Config) -> OperationResult<SetMutualChapSecret> {
         Ok(SetMutualChapSecret {
-            secret: convert::secret(self.mutual_chap_secret, "the CHAP secret")?,
+            secret: SecretText::parse(self.mutual_chap_secret, "the CHAP secret")?,
         })
     }
 }

@@ -2,16 +2,17 @@
 
 use api::smb::v1;
 use storage_ops::{
-    Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, UncPath,
+    Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, SecretText,
+    SmbUser, UncPath,
 };
 
-use crate::rpc::convert::{self, IntoOperation};
+use crate::rpc::convert::IntoOperation;
 
 impl IntoOperation for v1::NewSmbGlobalMappingRequest {
     type Operation = NewSmbGlobalMapping;
 
     fn operation(self, _: &Config) -> OperationResult<NewSmbGlobalMapping> {
-        let password = convert::secret(self.password, "the password")?;
+        let password = SecretText::parse(self.password, "the password")?;
         let remote = UncPath::parse(&self.remote_path)?;
         let local = if self.local_path.is_empty() {
             None
@@ -21,7 +22,7 @@ impl IntoOperation for v1::NewSmbGlobalMappingRequest {
         Ok(NewSmbGlobalMapping {
             remote,
             local,
-            username: convert::text(self.username, "the user name")?,
+            user: SmbUser::parse(&self.username)?,
             password,
         })
     }

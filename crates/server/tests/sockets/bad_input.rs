@@ -111,7 +111,8 @@ fn string(rpc: &str, field: &str, text: &str) -> Expected {
         }
         "remote_path" => invalid(text != r"\\host\share\x"),
         "username" | "password" | "chap_username" | "chap_secret" => {
-            invalid(too_long || text.contains('\0'))
+            let blank = field == "username" && text == " ";
+            invalid(too_long || text.contains('\0') || blank)
         }
         "MutualChapSecret" => invalid(!(12..=16).contains(&text.len()) || text.contains('\0')),
         "target_address" => {

@@ -15,10 +15,11 @@ use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use os::{OsError, OsResult, Secret, U16Str, U16String};
+use os::{OsError, OsResult, U16Str, U16String};
 
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::sync::{Mutex, lock};
+use crate::types::SecretText;
 use crate::windows::Windows;
 
 /// The registry key of the record, below `HKEY_LOCAL_MACHINE`. Each of its values is a share with
@@ -98,7 +99,7 @@ impl MappingRecord {
 
     /// Returns whether the mapping of `share` is known to have been made with a password other than
     /// `password`.
-    pub(crate) fn password_differs(&self, share: &str, password: &Secret) -> bool {
+    pub(crate) fn password_differs(&self, share: &str, password: &SecretText) -> bool {
         let made_with = lock(&self.entries)
             .get(share)
             .and_then(|entry| entry.password);
@@ -106,7 +107,7 @@ impl MappingRecord {
     }
 
     /// Records the user and the password of a mapping that is about to be made.
-    pub(crate) fn make(&self, windows: &Windows, share: &str, user: &str, password: &Secret) {
+    pub(crate) fn make(&self, windows: &Windows, share: &str, user: &str, password: &SecretText) {
         // Without a user, Windows is not given the password.
         let digest = (!user.is_empty()).then(|| self.digest(share, password));
         lock(&self.entries).insert(
@@ -175,7 +176,7 @@ impl MappingRecord {
     /// memory of this process can read the key too, and the passwords of current requests, so no
     /// hash function would protect a password there. Everybody else can only ask whether a password
     /// is the same, one request for each, without knowing the key.
-    fn digest(&self, share: &str, password: &Secret) -> u64 {
+    fn digest(&self, share: &str, password: &SecretText) -> u64 {
         self.key.hash_one((share, password))
     }
 }
@@ -209,11 +210,11 @@ fn wide(text: &str) -> Box<U16Str> {
 #[cfg(test)]
 mod tests {
     use super::MappingRecord;
-    use os::Secret;
+    use crate::types::SecretText;
 
     #[test]
     fn a_digest_depends_on_the_password_the_share_and_the_process() {
-        let secret = |text: &str| Secret::new(text.to_owned());
+        let secret = |text: &str| SecretText::parse(text.into(), "it").unwrap();
         let (record, other) = (MappingRecord::default(), MappingRecord::default());
         let digest = record.digest(r"\\files\one", &secret("pw"));
         assert_eq!(digest, record.digest(r"\\files\one", &secret("pw")));

@@ -20,7 +20,7 @@ use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource};
-use crate::types::{DiskIds, DiskLocation, DiskNumber};
+use crate::types::{DiskIds, DiskLocation, DiskNumber, check_text};
 use crate::windows::{Device, Fallback};
 
 use online::{bring_volumes_online, set_state, wait_for_volumes_online};
@@ -171,19 +171,14 @@ fn is_of_node(run: Run<'_>, disk: &UnreadDisk) -> bool {
 }
 
 /// Finds another disk with the page 83 identifier of a disk or, if that has none, with its serial
-/// number. The inner error says why that cannot be determined.
+/// number. An error says why that cannot be determined.
 async fn with_same_identifier(
     run: Run<'_>,
     number: DiskNumber,
-) -> OperationResult<OperationResult<Option<DiskNumber>>> {
-    let found = match read_ids(run).await {
-        Ok(found) => found,
-        Err(error) => {
-            return Ok(Err(
-                error.in_context("the identifiers of the disks cannot be read")
-            ));
-        }
-    };
+) -> OperationResult<Option<DiskNumber>> {
+    let found = read_ids(run)
+        .await
+        .map_err(|error| error.in_context("the identifiers of the disks cannot be read"))?;
     let own = found.ids.get(&number).cloned().unwrap_or_default();
     let is_serial = own.page83.trim().is_empty();
     let identifier = |ids: &DiskIds| {
@@ -194,7 +189,7 @@ async fn with_same_identifier(
     let mut others = found.ids.iter().filter(|(other, _)| **other != number);
     let same = others.find(|(_, ids)| !wanted.is_empty() && identifier(ids) == wanted);
     if let Some((other, _)) = same {
-        return Ok(Ok(Some(*other)));
+        return Ok(Some(*other));
     }
     let without_page83 = found
         .without_page83
@@ -206,7 +201,7 @@ async fn with_same_identifier(
         .iter()
         .find(|(_, code)| is_serial && !ErrorClass::Unsupported.contains(*code))
         .map(|(disk, code)| (disk.to_string(), *code));
-    Ok(match without_page83.or(without_serial) {
+    match without_page83.or(without_serial) {
         Some((disk, code)) => Err(OperationError::of(
             code,
             format!("the identifier of {disk} cannot be read"),
@@ -219,7 +214,7 @@ async fn with_same_identifier(
             })
         }
         None => Ok(None),
-    })
+    }
 }
 
 /// Finds the disk whose page 83 identifier, or the last word of the identifier, equals a name.
@@ -245,6 +240,7 @@ impl Operation for GetDiskNumberByName {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<DiskNumber> {
+        check_text(&self.name, "the name")?;
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }

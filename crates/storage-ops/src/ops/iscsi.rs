@@ -8,7 +8,7 @@ mod end_session;
 
 use std::collections::BTreeSet;
 
-use os::{Instance, Namespace, OsError, Secret, Value};
+use os::{Instance, Namespace, OsError, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
@@ -25,7 +25,7 @@ use crate::provider::wmi::query;
 use crate::readings::iscsi_session::{Session, sessions};
 use crate::readings::node_volumes::MountedAt;
 use crate::scheduling::{LockKey, PoolKind, Resource};
-use crate::types::{Authentication, DiskNumber, Iqn, TargetPortal};
+use crate::types::{Authentication, DiskNumber, Iqn, SecretText, TargetPortal};
 
 impl TargetPortal {
     fn lock_key(&self) -> LockKey {
@@ -227,9 +227,9 @@ pub struct ConnectTarget {
     /// The authentication method.
     pub authentication: Authentication,
     /// The CHAP user name; empty for the name of the initiator.
-    pub username: String,
+    pub username: SecretText,
     /// The CHAP secret.
-    pub secret: Secret,
+    pub secret: SecretText,
 }
 
 impl Operation for ConnectTarget {
@@ -271,11 +271,13 @@ impl Operation for ConnectTarget {
             "AuthenticationType",
             Value::Text(self.authentication.name().into()),
         ));
-        if !self.username.is_empty() {
-            arguments.push(("ChapUsername", Value::Text(self.username.clone())));
-        }
-        if !self.secret.expose().is_empty() {
-            arguments.push(("ChapSecret", Value::Secret(self.secret.clone())));
+        for (name, text) in [
+            ("ChapUsername", self.username.secret()),
+            ("ChapSecret", self.secret.secret()),
+        ] {
+            if !text.expose().is_empty() {
+                arguments.push((name, Value::Secret(text.clone())));
+            }
         }
         let connected = invoke(run, "MSFT_iSCSITarget", "Connect", &arguments);
         let returned = allow(OsError::ISDSC_TARGET_ALREADY_LOGGED_IN, connected, || {
@@ -503,7 +505,7 @@ impl Operation for GetTargetDisks {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetMutualChapSecret {
     /// A secret of 12 to 16 bytes.
-    pub secret: Secret,
+    pub secret: SecretText,
 }
 
 impl Operation for SetMutualChapSecret {
@@ -521,12 +523,12 @@ impl Operation for SetMutualChapSecret {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        if !(12..=16).contains(&self.secret.expose().len()) {
+        if !(12..=16).contains(&self.secret.secret().expose().len()) {
             return Err(OperationError::invalid(
                 "the CHAP secret must have 12 to 16 bytes",
             ));
         }
-        let arguments = [("ChapSecret", Value::Secret(self.secret.clone()))];
+        let arguments = [("ChapSecret", Value::Secret(self.secret.secret().clone()))];
         invoke(run, "MSFT_iSCSISession", "SetCHAPSecret", &arguments)?;
         Ok(())
     }

@@ -20,7 +20,7 @@ use std::iter;
 
 use global_mapping::{CLASS, Resolved, remove};
 use mapping_state::{MappingState, Refusal, Step};
-use os::{Instance, MethodCall, Namespace, OsError, Secret, Value};
+use os::{Instance, MethodCall, Namespace, OsError, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::executor::operation::{Coalesce, Operation};
@@ -32,7 +32,7 @@ use crate::paths::opening::OPEN_NOFOLLOW;
 use crate::provider::wmi::call;
 use crate::readings::share::{self, Unreadable};
 use crate::scheduling::{LockKey, PoolKind, Resource};
-use crate::types::{HostPath, UncPath};
+use crate::types::{HostPath, SecretText, SmbUser, UncPath};
 
 /// Maps a share, unless it is mapped already, and creates a directory link to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,10 +41,10 @@ pub struct NewSmbGlobalMapping {
     pub remote: UncPath,
     /// The path of the link, in a working directory; its parent must exist. `None` creates no link.
     pub local: Option<HostPath>,
-    /// `user` or `domain\user`; empty for the identity of the node.
-    pub username: String,
+    /// The user; `None` for the identity of the node.
+    pub user: Option<SmbUser>,
     /// The password of the user.
-    pub password: Secret,
+    pub password: SecretText,
 }
 
 impl Operation for NewSmbGlobalMapping {
@@ -89,17 +89,8 @@ impl Operation for NewSmbGlobalMapping {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<()> {
-        if self.username.contains('\0') || self.password.expose().contains('\0') {
-            return Err(OperationError::invalid(
-                "the user name or the password contains a NUL character",
-            ));
-        }
-        if self.username.is_empty() {
+        if self.user.is_none() {
             own_node::refuse(run, &self.remote.server())?;
-        } else if !has_name(&self.username) {
-            return Err(OperationError::invalid(
-                "the user name is blank, or a domain without a name",
-            ));
         }
         let (substitute, print) = (self.remote.to_nt(false), self.remote.print_name());
         // Checks the path of the link first, so that no mapping is created for a link that cannot
@@ -166,7 +157,7 @@ impl NewSmbGlobalMapping {
             Step::UseWithWarning => {
                 tracing::warn!(
                     share,
-                    user = self.username,
+                    user = self.user_name(),
                     "the request's password differs from the one the share was mapped with; the \
                      existing mapping is used, because Windows does not check the password again"
                 );
@@ -183,7 +174,7 @@ impl NewSmbGlobalMapping {
 
     /// Logs the refusal of a user or password with the user, whom the error does not name.
     fn log_refusal(&self, refusal: Refusal, share: &str) {
-        let user = self.username.as_str();
+        let user = self.user_name();
         match refusal {
             Refusal::OtherUser => {
                 tracing::warn!(share, user, "refused another user for a mapped share");
@@ -241,7 +232,8 @@ impl NewSmbGlobalMapping {
                 return Ok(MappingState::Unreadable(code));
             }
         }
-        if matches!(origin, Origin::SinceStartOfWindows(Some(user)) if user != self.user()) {
+        let user = self.user_name().to_lowercase();
+        if matches!(origin, Origin::SinceStartOfWindows(Some(other)) if other != user) {
             return Ok(MappingState::OtherUser);
         }
         let differs = run
@@ -259,9 +251,10 @@ impl NewSmbGlobalMapping {
     fn make(&self, run: Run<'_>) -> OperationResult<()> {
         let share = self.remote.share();
         // Recorded before the call: the mapping may be created long after the call has timed out.
+        let user = self.user_name().to_lowercase();
         run.node()
             .smb_mappings
-            .make(run.windows(), &share, &self.user(), &self.password);
+            .make(run.windows(), &share, &user, &self.password);
         let error = match self.create_or_resolve_conflict(run) {
             Err(error) if error.kind != ErrorKind::StillRunning => error,
             outcome => return outcome,
@@ -294,11 +287,9 @@ impl NewSmbGlobalMapping {
     /// Creates a mapping that survives a restart of Windows, or one that does not if Windows cannot
     /// store the credentials, as a policy may forbid.
     fn create_storable(&self, run: Run<'_>) -> OperationResult<()> {
+        let has_domain = self.user_name().contains(['\\', '@']);
         match self.create(run, &[]) {
-            Err(error)
-                if error.code == Some(OsError::NO_SUCH_LOGON_SESSION)
-                    && has_domain(&self.username) =>
-            {
+            Err(error) if error.code == Some(OsError::NO_SUCH_LOGON_SESSION) && has_domain => {
                 self.create(run, &[("Persistent", Value::Bool(false))])
             }
             outcome => outcome,
@@ -314,11 +305,8 @@ impl NewSmbGlobalMapping {
             "RequirePrivacy",
             Value::Bool(run.node().config().require_privacy),
         ));
-        if !self.username.is_empty() {
-            arguments.push((
-                "Credential",
-                Value::Secret(credential(&self.username, &self.password)),
-            ));
+        if let Some(user) = &self.user {
+            arguments.push(("Credential", Value::Secret(user.credential(&self.password))));
         }
         let create = MethodCall::new(Namespace::Smb, CLASS, "Create", &arguments);
         match call(run, &create, run.timeouts().change)?.code {
@@ -337,9 +325,9 @@ impl NewSmbGlobalMapping {
             .map_or(Ok(()), |mapping| remove(run, &share, &mapping, false))
     }
 
-    /// Returns the user as it is compared.
-    fn user(&self) -> String {
-        self.username.to_lowercase()
+    /// Returns the name of the user; empty for the identity of the node.
+    fn user_name(&self) -> &str {
+        self.user.as_ref().map_or("", SmbUser::as_str)
     }
 }
 
@@ -373,37 +361,5 @@ impl Operation for RemoveSmbGlobalMapping {
         let mapping = global_mapping::find(run, &share)?
             .ok_or_else(|| OperationError::not_found("the share is not mapped"))?;
         remove(run, &share, &mapping, true)
-    }
-}
-
-/// Returns the user and the password in the form that [`CLASS`] expects.
-fn credential(username: &str, password: &Secret) -> Secret {
-    let username = username.replace('\\', r"\\").replace(':', r"\:");
-    Secret::new(format!("{username}:{}", password.expose()))
-}
-
-/// Returns whether more than a domain and blanks is given, which Windows might take for no user.
-fn has_name(username: &str) -> bool {
-    let name = username
-        .rsplit('\\')
-        .next()
-        .and_then(|name| name.split('@').next());
-    name.is_some_and(|name| !name.trim().is_empty())
-}
-
-/// Returns whether a user name has a domain before or after it.
-fn has_domain(username: &str) -> bool {
-    username.contains(['\\', '@'])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::credential;
-    use os::Secret;
-
-    #[test]
-    fn the_user_of_a_credential_ends_at_the_first_unescaped_colon() {
-        let text = credential(r"AZURE\acct:1", &Secret::new(r"p:w\".into()));
-        assert_eq!(text.expose(), r"AZURE\\acct\:1:p:w\");
     }
 }

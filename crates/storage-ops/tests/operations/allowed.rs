@@ -8,7 +8,7 @@ use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, AllowedPortal, Authentication, Config, ConnectTarget, DisconnectTarget,
     DiscoverTargetPortal, Error, ErrorKind, Executor, GetService, GetTargetDisks, Iqn,
-    ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping, RemoveTargetPortal, Secret,
+    ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping, RemoveTargetPortal, SecretText,
     ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
 };
 
@@ -82,8 +82,8 @@ fn connect(portal: TargetPortal) -> ConnectTarget {
         portal,
         iqn,
         authentication,
-        username: String::new(),
-        secret: Secret::new(String::new()),
+        username: SecretText::default(),
+        secret: SecretText::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use os::OsError;
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
-    Error, Executor, GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, Secret,
+    Error, Executor, GetTargetDisks, Iqn, IsSymlink, ListDiskLocations, Node, Rescan, SecretText,
     ServiceName, StartService, StopService, TargetPortal,
 };
 use tokio::task::JoinHandle;
@@ -180,19 +180,14 @@ async fn a_target_is_locked_for_requests_through_all_portals() {
         .await
         .unwrap();
     let connect = || {
-        let (authentication, username, secret) = (
-            Authentication::None,
-            String::new(),
-            Secret::new(String::new()),
-        );
         spawn(
             &executor,
             ConnectTarget {
                 portal: portal.clone(),
                 iqn: iqn.clone(),
-                authentication,
-                username,
-                secret,
+                authentication: Authentication::None,
+                username: SecretText::default(),
+                secret: SecretText::default(),
             },
         )
     };

@@ -1,6 +1,6 @@
 //! Error texts: what was attempted, on which object.
 
-use crate::setup::{is_link, path, probed, refused, resize};
+use crate::setup::{is_link, path, probed, refused, resize, secret_text};
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use storage_ops::{
@@ -11,8 +11,9 @@ use storage_ops::{
     Iqn, IsSymlink, IsVolumeFormatted, ListDiskIds, ListDiskLocations, ListTargetPortals,
     ListVolumesOnDisk, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, OperationError,
     PartitionDisk, PathExists, RemoveSmbGlobalMapping, RemoveTargetPortal, Rescan, ResizeTarget,
-    ResizeVolume, Rmdir, RmdirContents, Secret, ServiceName, SetDiskState, SetMutualChapSecret,
-    StartService, StopService, TargetPortal, UncPath, UnmountVolume, VolumeId, WriteVolumeCache,
+    ResizeVolume, Rmdir, RmdirContents, SecretText, ServiceName, SetDiskState, SetMutualChapSecret,
+    SmbUser, StartService, StopService, TargetPortal, UncPath, UnmountVolume, VolumeId,
+    WriteVolumeCache,
 };
 
 #[test]
@@ -257,8 +258,8 @@ fn an_iscsi_error_names_the_portal_and_the_target() {
             portal: portal.clone(),
             iqn: iqn.clone(),
             authentication: Authentication::None,
-            username: String::new(),
-            secret: Secret::new(String::new()),
+            username: SecretText::default(),
+            secret: SecretText::default(),
         },
         "connect to the target iqn.2024-01.test:x at 10.0.0.5:3260",
     );
@@ -275,7 +276,7 @@ fn an_iscsi_error_names_the_portal_and_the_target() {
     );
     fails_to(
         &SetMutualChapSecret {
-            secret: Secret::new("secret-secret".into()),
+            secret: secret_text("secret-secret"),
         },
         "set the secret for mutual CHAP",
     );
@@ -287,8 +288,8 @@ fn a_mapping_error_names_the_share_and_the_link() {
     let mapping = NewSmbGlobalMapping {
         remote: remote.clone(),
         local: None,
-        username: "user".into(),
-        password: Secret::new("pw".into()),
+        user: SmbUser::parse("user").unwrap(),
+        password: secret_text("pw"),
     };
     fails_to(&mapping, r"map \\files\one");
     fails_to(

@@ -1,7 +1,8 @@
 //! Tests of the operations on the iSCSI initiator.
 
 use crate::setup::{
-    GIB, NoProbe, both, failing, failing_once, layered, node_on, probed, provider, refused, traced,
+    GIB, NoProbe, both, failing, failing_once, layered, node_on, probed, provider, refused,
+    secret_text, traced,
 };
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
     ErrorKind, GetDiskStats, GetTargetDisks, Iqn, ListTargetPortals, Node, RemoveTargetPortal,
-    Secret, ServiceName, SetMutualChapSecret, StartService, TargetPortal,
+    ServiceName, SetMutualChapSecret, StartService, TargetPortal,
 };
 
 pub(crate) const PLAIN: &str = "iqn.2024-01.test:plain";
@@ -59,13 +60,12 @@ pub(crate) fn plain() -> Iqn {
 
 pub(crate) fn connect(iqn: &str, authentication: Authentication, secret: &str) -> ConnectTarget {
     let username = if secret.is_empty() { "" } else { "user" };
-    let (iqn, secret) = (Iqn::parse(iqn).unwrap(), Secret::new(secret.into()));
     ConnectTarget {
         portal: portal(),
-        iqn,
+        iqn: Iqn::parse(iqn).unwrap(),
         authentication,
-        username: username.into(),
-        secret,
+        username: secret_text(username),
+        secret: secret_text(secret),
     }
 }
 
@@ -156,7 +156,7 @@ fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
         ErrorKind::FailedPrecondition,
     );
     let mutual = |secret: &str| SetMutualChapSecret {
-        secret: Secret::new(secret.into()),
+        secret: secret_text(secret),
     };
     refused(&node, &mutual("too-short"), ErrorKind::InvalidArgument);
     node.run(&mutual("mutual-secret")).unwrap();
@@ -580,7 +580,7 @@ fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_reques
     let node = node_on(&sim);
     node.run(&AddTargetPortal { portal: portal() }).unwrap();
     node.run(&SetMutualChapSecret {
-        secret: Secret::new("mutual-secret".into()),
+        secret: secret_text("mutual-secret"),
     })
     .unwrap();
     let of = |authentication| connect(MUTUAL, authentication, "secret-secret");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use faults::{Fault, FaultAction, When};
+use faults::{Fault, FaultAction, Race, When};
 use os::OsError;
 use os_sim::{Builder, DiskDescription, Sim};
 use storage_ops::{DiskNumber, ErrorKind, Node, PartitionDisk};
@@ -200,6 +200,23 @@ fn contract_18_a_provider_that_does_not_answer_leaves_the_disk_as_it_is() {
     let listed = partition_and_list(&node, LEFT).unwrap_err();
     assert!(listed.contains("cannot be read"), "{listed}");
     assert_eq!(sim.snapshot(), before);
+}
+
+#[test]
+fn contract_18_a_disk_that_is_replaced_during_the_checks_is_an_error() {
+    let replaced = || {
+        let sim = arrived(Builder::offline);
+        let other = sim.clone();
+        let replace = move || {
+            other.unplug_disk(1).unwrap();
+            let other = other.attach_disk(&DiskDescription::new(GIB), true);
+            assert_eq!(other, Ok(1));
+        };
+        let race = Race::before(0, replace).among(|call| call.primitive == "wmi query");
+        probed(&sim, race)
+    };
+    refused(&replaced(), &PARTITION, ErrorKind::NotFound);
+    refused(&replaced(), &volumes_of(1), ErrorKind::NotFound);
 }
 
 #[test]

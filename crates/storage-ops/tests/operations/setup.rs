@@ -10,7 +10,7 @@ use storage_ops::{
     Config, CreateSymlink, DiskNumber, Error, ErrorKind, GetClosestVolumeIdFromTargetPath,
     GetVolumeIdFromTargetPath, HostPath, IsSymlink, ListVolumesOnDisk, Mkdir, MountVolume,
     NewSmbGlobalMapping, Node, Operation, PartitionDisk, PathExists, ResizeTarget, ResizeVolume,
-    Rmdir, RmdirContents, Secret, SetDiskState, UncPath, UnmountVolume, VolumeId,
+    Rmdir, RmdirContents, SecretText, SetDiskState, SmbUser, UncPath, UnmountVolume, VolumeId,
 };
 
 /// Kubelet's directory.
@@ -134,14 +134,17 @@ pub(crate) fn set_online(disk: u32, online: bool) -> SetDiskState {
     }
 }
 
+pub(crate) fn secret_text(text: &str) -> SecretText {
+    SecretText::parse(text.to_owned(), "the secret").unwrap()
+}
+
 /// Maps a share without a link.
 pub(crate) fn map(remote: &str, user: &str, password: &str) -> NewSmbGlobalMapping {
-    let (username, password) = (user.to_owned(), Secret::new(password.to_owned()));
     NewSmbGlobalMapping {
         remote: UncPath::parse(remote).unwrap(),
         local: None,
-        username,
-        password,
+        user: SmbUser::parse(user).unwrap(),
+        password: secret_text(password),
     }
 }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 use faults::{Call, FaultAction, Probe, Probed, Trace};
 use os::{Access, Handle, NtPath, Open, Options, Os as _, OsError, U16Str, U16String};
 use os_sim::Sim;
-use storage_ops::{Config, Error, ErrorKind, Node, RemoveSmbGlobalMapping, UncPath};
+use storage_ops::{
+    Config, Error, ErrorKind, Node, RemoveSmbGlobalMapping, SecretText, SmbUser, UncPath,
+};
 
 use crate::setup::{
     NoProbe, both, failing, failing_once, map, mapped, node_on, probed, refused, traced,
@@ -831,9 +833,9 @@ fn without_a_user_a_server_has_an_ordinary_name() {
 }
 
 #[test]
-fn a_user_without_a_name_and_a_nul_character_are_refused_without_a_call() {
-    let sim = sim();
-    let nameless = [
+fn a_user_without_a_name_a_nul_character_and_1025_bytes_are_refused() {
+    let too_long = "x".repeat(1025);
+    for user in [
         " ",
         "\t",
         "\u{a0}",
@@ -843,20 +845,15 @@ fn a_user_without_a_name_and_a_nul_character_are_refused_without_a_call() {
         "domain\\ ",
         "@",
         "@domain",
-    ];
-    for (user, password) in nameless
-        .map(|user| (user, "pw"))
-        .into_iter()
-        .chain([("us\0er", "pw"), ("user", "p\0w")])
-    {
-        let (node, trace) = traced(&sim, NoProbe);
-        refused(
-            &node,
-            &map(r"\\localhost\C$", user, password),
-            ErrorKind::InvalidArgument,
-        );
-        assert_eq!(trace.take().len(), 0, "{user:?}");
+        "us\0er",
+        &too_long,
+    ] {
+        texts::seen!(SmbUser::parse(user).unwrap_err().to_string());
     }
+    for password in ["p\0w", &too_long] {
+        SecretText::parse(password.into(), "the password").unwrap_err();
+    }
+    map(ONE, &too_long[1..], &too_long[1..]);
 }
 
 #[test]

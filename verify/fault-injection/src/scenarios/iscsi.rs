@@ -7,10 +7,10 @@ use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DisconnectTarget, DiscoverTargetPortal,
     DiskNumber, ErrorKind, GetTargetDisks, Iqn, ListTargetPortals, PartitionDisk,
-    RemoveTargetPortal, Secret, SetMutualChapSecret, TargetPortal,
+    RemoveTargetPortal, SecretText, SetMutualChapSecret, TargetPortal,
 };
 
-use super::{GIB, Scenario, Spec, State, boxed, combine, state};
+use super::{GIB, Scenario, Spec, State, boxed, combine, secret_text, state};
 use crate::request::{Answer, Request};
 use crate::started_node::{Driver, StartedNode};
 
@@ -76,8 +76,8 @@ fn connect_at(portal: TargetPortal) -> Box<dyn Request> {
         portal,
         iqn: iqn("iqn.2024-01.test:plain"),
         authentication: Authentication::None,
-        username: String::new(),
-        secret: Secret::new(String::new()),
+        username: SecretText::default(),
+        secret: SecretText::default(),
     })
 }
 
@@ -86,8 +86,8 @@ fn connect_by_chap() -> Box<dyn Request> {
         portal: portal(),
         iqn: iqn("iqn.2024-01.test:chap"),
         authentication: Authentication::OneWayChap,
-        username: "user".into(),
-        secret: Secret::new(SECRET.into()),
+        username: secret_text("user"),
+        secret: secret_text(SECRET),
     })
 }
 
@@ -156,7 +156,7 @@ const OPERATIONS: &[Spec] = &[
     }),
     Spec::new("SetMutualChapSecret", |_| {
         boxed(SetMutualChapSecret {
-            secret: Secret::new(MUTUAL.into()),
+            secret: secret_text(MUTUAL),
         })
     }),
 ];

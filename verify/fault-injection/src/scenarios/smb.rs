@@ -1,9 +1,9 @@
 //! The operations on SMB mappings, of `\\files\one`, with and without a link.
 
 use os_sim::Sim;
-use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, Secret, UncPath};
+use storage_ops::{Config, NewSmbGlobalMapping, Node, RemoveSmbGlobalMapping, SmbUser, UncPath};
 
-use super::{Scenario, Spec, State, boxed, combine_all, path, state};
+use super::{Scenario, Spec, State, boxed, combine_all, path, secret_text, state};
 
 pub(crate) const LINK: &str = r"C:\var\lib\kubelet\plugins\share";
 
@@ -33,8 +33,8 @@ pub(crate) fn map(user: &str, password: &str, local: Option<&str>) -> NewSmbGlob
     NewSmbGlobalMapping {
         remote: UncPath::parse(r"\\files\one\sub").expect("a remote path"),
         local: local.map(path),
-        username: user.into(),
-        password: Secret::new(password.into()),
+        user: SmbUser::parse(user).expect("a user name"),
+        password: secret_text(password),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> Operat
     }
     if online
         && attributes & Bits::OFFLINE != 0
-        && let Ok(Some(other)) = with_same_identifier(run, disk.number).await?
+        && let Ok(Some(other)) = with_same_identifier(run, disk.number).await
     {
         tracing::warn!(
             disk = disk.number.0,

@@ -9,7 +9,7 @@ use os::abi::DiskAttributes as Bits;
 
 use super::{online, with_same_identifier};
 use crate::devices::Disk;
-use crate::error::{ErrorKind, OperationError, OperationResult};
+use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::node::run::Run;
 use crate::provider::msft_storage;
 use crate::readings::{self, node_volumes};
@@ -52,7 +52,7 @@ pub(super) async fn make_usable(
     disk: &Disk,
     attributes: u64,
 ) -> OperationResult<Outcome> {
-    let reason = match permission(run, disk, attributes).await? {
+    let reason = match permission(run, disk, attributes).await {
         Ok(reason) => reason,
         Err(why) => return Ok(Outcome::Left(why)),
     };
@@ -96,53 +96,45 @@ pub(super) async fn make_usable(
     ))
 }
 
-/// Returns Windows' reason for keeping the disk offline, if it may be brought online, and
-/// otherwise why it must keep its state.
+/// Returns Windows' reason for keeping the disk offline, if it may be brought online. An error says
+/// why the disk must keep its state.
 async fn permission(
     run: Run<'_>,
     disk: &Disk,
     attributes: u64,
-) -> OperationResult<OperationResult<Option<OfflineReason>>> {
+) -> OperationResult<Option<OfflineReason>> {
     // The checks must not be older than a wait for WMI.
     if attributes & Bits::OFFLINE != 0 {
         run.enter(PoolKind::Wmi).await;
     }
-    if let Err(error) = node_volumes::refuse_disk(run.node(), disk.number) {
-        return Ok(Err(error));
-    }
+    node_volumes::refuse_disk(run.node(), disk.number)?;
     // An error of the other disk, which may be transient, can make its identifier look absent.
-    let looked = match with_same_identifier(run, disk.number).await? {
-        Ok(None) => with_same_identifier(run, disk.number).await?,
+    let same = match with_same_identifier(run, disk.number).await? {
+        None => with_same_identifier(run, disk.number).await?,
         found => found,
     };
-    match looked {
-        Ok(None) => {}
-        Ok(Some(other)) => {
-            return Ok(Err(OperationError::precondition(format!(
-                "{other} has the same identifier (two paths to one LUN without MPIO, or a copy)"
-            ))));
-        }
-        Err(unknown) => return Ok(Err(unknown)),
+    if let Some(other) = same {
+        return failed_precondition(format!(
+            "{other} has the same identifier (two paths to one LUN without MPIO, or a copy)"
+        ));
     }
     if attributes & Bits::OFFLINE == 0 {
-        return Ok(Ok(None));
+        return Ok(None);
     }
-    let reason = msft_storage::offline_reason(run, disk).await;
-    Ok(match reason.map(|reason| reason.map(OfflineReason)) {
-        Ok(Some(reason @ (OfflineReason::POLICY | OfflineReason::COLLISION))) => Ok(Some(reason)),
-        Ok(Some(reason)) => Err(OperationError::precondition(format!(
+    let reason = msft_storage::offline_reason(run, disk)
+        .await
+        .map_err(|error| {
+            error.in_context("Windows' reason for keeping the disk offline cannot be read")
+        })?;
+    match reason.map(OfflineReason) {
+        allowed @ Some(OfflineReason::POLICY | OfflineReason::COLLISION) => Ok(allowed),
+        Some(reason) => failed_precondition(format!(
             "Windows keeps it offline for {} (OfflineReason {})",
             reason.name(),
             reason.0
-        ))),
-        Ok(None) => Err(OperationError::precondition(
-            "Windows gives no reason why the disk is offline",
         )),
-        Err(error) => {
-            disk.check_number()?;
-            Err(error.in_context("Windows' reason for keeping the disk offline cannot be read"))
-        }
-    })
+        None => failed_precondition("Windows gives no reason why the disk is offline"),
+    }
 }
 
 /// Returns the error of ListVolumesOnDisk for a partitioned disk that is offline.
@@ -157,13 +149,14 @@ pub(crate) async fn offline_error(
              disk online with SetDiskState first",
         ));
     }
-    Ok(match permission(run, disk, attributes).await? {
+    Ok(match permission(run, disk, attributes).await {
         Ok(reason) => OperationError::precondition(format!(
             "the disk is offline because of {}; bring it online with PartitionDisk or \
              SetDiskState. If PartitionDisk has left it offline, the log has the reason",
             reason.map_or("an unknown reason", OfflineReason::name)
         )),
         Err(why) => {
+            disk.check_number()?;
             let reason = format!(
                 "the disk is offline, and PartitionDisk does not bring it online, because {}; \
                  bring it online with SetDiskState if no other node, path or virtual machine uses \
