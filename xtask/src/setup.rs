@@ -53,6 +53,15 @@ pub(crate) fn for_tests() {
 /// Installs what builds Windows programs, and these packages.
 pub(crate) fn for_windows_programs(packages: Vec<&'static str>) {
     if std::env::consts::OS != "windows" {
+        // With Debian's compiler, the standard library and all macros are compiled too.
+        if !windows::missing_packages().is_empty() && process::find("rustup").is_some() {
+            let mut rustup = Command::new("rustup");
+            report(process::must_succeed(rustup.args([
+                "target",
+                "add",
+                windows::TARGET,
+            ])));
+        }
         let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
         report(install_debian_packages(vec![
             linker,

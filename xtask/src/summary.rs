@@ -1,6 +1,7 @@
 //! The result of a test run: how many tests passed, failed and were skipped, and how long its steps
 //! took.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::fs;
 use std::ops::AddAssign;
@@ -61,6 +62,9 @@ pub(crate) struct Summary {
     pub(crate) skipped: Vec<Skip>,
     pub(crate) steps: Vec<Step>,
 }
+
+/// How many steps the report names.
+const SLOWEST: usize = 10;
 
 /// How many lines of a failed test's output the report repeats, the first and the last ones.
 const REPEATED_LINES: usize = 40;
@@ -185,12 +189,24 @@ impl Summary {
         skipped.chain(failed).chain([self.to_string()]).collect()
     }
 
-    /// Prints how long the steps took, then the report. Returns whether no test failed.
+    /// Returns the steps that have parts, in their order, and the slowest of the others.
+    fn slowest(&self) -> impl Iterator<Item = &Step> {
+        let has_parts = |step: &&Step| {
+            let beginning = format!("{}: ", step.name);
+            let mut steps = self.steps.iter();
+            steps.any(|other| other.name.starts_with(&beginning))
+        };
+        let (whole, mut others): (Vec<_>, Vec<_>) = self.steps.iter().partition(has_parts);
+        others.sort_by_key(|step| Reverse(step.wall));
+        whole.into_iter().chain(others.into_iter().take(SLOWEST))
+    }
+
+    /// Prints how long the slowest steps took, then the report. Returns whether no test failed.
     pub(crate) fn print(&self) -> bool {
         if !self.steps.is_empty() {
-            println!("\n{:<44}{:>9}{:>9}", "step", "wall s", "CPU s");
+            println!("\n{:<44}{:>9}{:>9}", "slowest steps", "wall s", "CPU s");
         }
-        for Step { name, wall, cpu } in &self.steps {
+        for Step { name, wall, cpu } in self.slowest() {
             println!(
                 "{name:<44}{:>9.1}{:>9.1}",
                 wall.as_secs_f64(),
@@ -268,6 +284,37 @@ mod tests {
             "7 passed, 1 failed, 1 skipped",
         ];
         assert_eq!(summary.report(), report);
+    }
+
+    #[test]
+    fn the_slowest_steps_are_listed_after_those_that_have_parts() {
+        let step = |name: &str, seconds| Step {
+            name: name.into(),
+            wall: Duration::from_secs(seconds),
+            cpu: Duration::ZERO,
+        };
+        let mut summary = Summary::default();
+        for seconds in 0..12 {
+            summary
+                .steps
+                .push(step(&format!("linux: {seconds}"), seconds));
+        }
+        summary.steps.extend([step("linux", 66), step("facts", 5)]);
+        let names: Vec<_> = summary.slowest().map(|step| &*step.name).collect();
+        let expected = [
+            "linux",
+            "linux: 11",
+            "linux: 10",
+            "linux: 9",
+            "linux: 8",
+            "linux: 7",
+            "linux: 6",
+            "linux: 5",
+            "facts",
+            "linux: 4",
+            "linux: 3",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -83,10 +83,13 @@ pub(crate) fn run(parts: &[Part]) -> Summary {
 /// Checks format and lints and runs the Linux tests, the long ones with fewer cases.
 fn quick() -> Summary {
     let mut sum = checks::run(&[("format", checks::format), ("clippy", checks::clippy)]);
-    // Documentation examples are left out: each is a program to be linked.
+    // Documentation examples are left out: each is a program to be linked. Incremental, as this runs
+    // after each change.
     sum += test_programs::run(
         "tests",
-        workspace::cargo().args(["test", "--workspace"]),
+        workspace::cargo()
+            .args(["test", "--workspace"])
+            .env_remove(workspace::INCREMENTAL),
         |program| {
             let mut command = test_command(program);
             command.env("PROPTEST_CASES", "16").env(soak::SECONDS, "3");

@@ -550,11 +550,9 @@ impl Toolchain {
         };
         cargo.args(words);
         if self != Self::Windows {
-            // A separate folder: two compilers that share one rebuild everything each time they
-            // take turns.
             cargo
                 .args(["--target", target])
-                .env("CARGO_TARGET_DIR", Self::target());
+                .env("CARGO_TARGET_DIR", self.target());
         }
         if self != Self::Windows && target == TARGET {
             cargo.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER);
@@ -568,13 +566,20 @@ impl Toolchain {
     /// Returns the folder of the programs that a profile builds.
     fn folder(self, target: &str, profile: &str) -> PathBuf {
         match self {
-            Self::Windows => workspace::target().join(profile),
-            Self::Rustup | Self::Debian => Self::target().join(target).join(profile),
+            Self::Windows => self.target().join(profile),
+            Self::Rustup | Self::Debian => self.target().join(target).join(profile),
         }
     }
 
-    fn target() -> PathBuf {
-        workspace::target().join("windows")
+    /// Returns the target folder. Two compilers that share one rebuild everything each time they
+    /// take turns; one compiler builds the macros and build scripts only once.
+    fn target(self) -> PathBuf {
+        let target = workspace::target();
+        if self == Self::Debian {
+            target.join("windows")
+        } else {
+            target
+        }
     }
 }
 
@@ -619,6 +624,7 @@ fn debian_cargo(verb: &str) -> Command {
         .current_dir(workspace::root())
         .env_remove("LD_LIBRARY_PATH")
         .env("CARGO", "/usr/bin/cargo")
+        .env(workspace::INCREMENTAL, "0")
         .env("RUSTC", DEBIAN_RUSTC)
         .env("RUSTDOC", "/usr/bin/rustdoc")
         // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of

@@ -19,10 +19,14 @@ pub(crate) fn target() -> PathBuf {
         .map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
+/// The variable of cargo for incremental compilation.
+pub(crate) const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
 /// Returns a command for the cargo that runs this program, in the source tree.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root());
+    // What is compiled once compiles faster so, and takes half the space.
+    cargo.current_dir(root()).env(INCREMENTAL, "0");
     cargo
 }
 

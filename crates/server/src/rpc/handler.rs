@@ -8,11 +8,11 @@ use std::pin::Pin;
 use api::GROUP_VERSIONS;
 use bytes::Bytes;
 use prost::Message;
-use storage_ops::{Call, Coalesce, Error, Operation};
+use storage_ops::{Call, Coalesce, Config, Error, Operation};
 use tonic::Status;
 use tracing::{Level, Span};
 
-use crate::admission::connections::calls::{InFlightCall, WaitingCall};
+use crate::admission::connections::calls::InFlightCall;
 use crate::rpc::convert::{IntoOperation, IntoResponse};
 use crate::rpc::message;
 use crate::server_state::ServerState;
@@ -33,6 +33,9 @@ fn status(error: &Error) -> Status {
 }
 
 /// Answers a call of an RPC with the request `Q` and the response `M`.
+///
+/// Only the functions that convert the messages are compiled for each pair of them, and the rest for
+/// each operation.
 pub(crate) fn handle<'a, Q, M>(
     state: &'a ServerState,
     in_flight: &'a InFlightCall,
@@ -44,36 +47,59 @@ where
     M: Message,
     <Q::Operation as Operation>::Output: IntoResponse<M>,
 {
-    Box::pin(async move {
-        let name = Q::Operation::NAME;
-        let request: Q = message::decode(body, Q::ONLY_FIELDS)?;
-        let operation = request.operation(state.executor.node().config());
-        let operation = operation.map_err(|error| status(&error.in_request_of(name)))?;
-        if tracing::enabled!(Level::DEBUG) {
-            // All further log lines of the call have the object.
-            Span::current().record("object", operation.describe());
-            tracing::debug!("the call began");
-        }
-        // After the conversion, so that a request that can never succeed fails at once.
-        let _slot = in_flight
-            .slot(|| WaitingCall {
-                call,
-                object: operation.describe(),
-            })
-            .await?;
-        let output = state
-            .executor
-            .run_for(call, operation)
-            .await
-            .map_err(|error| status(&error))?;
-        let response = output.into_response();
-        let response = response.map_err(|_| {
-            Status::internal(format!(
-                "a number in the result of {name} exceeds the range of its field"
-            ))
-        })?;
-        message::encode(&response)
-    })
+    Box::pin(run(
+        state,
+        in_flight,
+        call,
+        body,
+        decode::<Q>,
+        encode::<Q::Operation, M>,
+    ))
+}
+
+/// Runs the operation that `decode` reads from the body of a request.
+async fn run<O: Operation>(
+    state: &ServerState,
+    in_flight: &InFlightCall,
+    call: Call,
+    body: Bytes,
+    decode: fn(Bytes, &Config) -> Result<O, Status>,
+    encode: fn(O::Output) -> Outcome,
+) -> Outcome {
+    let operation = decode(body, state.executor.node().config())?;
+    if tracing::enabled!(Level::DEBUG) {
+        // All further log lines of the call have the object.
+        Span::current().record("object", operation.describe());
+        tracing::debug!("the call began");
+    }
+    // After the conversion, so that a request that can never succeed fails at once.
+    let _slot = in_flight.slot(call, &|| operation.describe()).await?;
+    let output = state.executor.run_for(call, operation).await;
+    encode(output.map_err(|error| status(&error))?)
+}
+
+fn decode<Q>(body: Bytes, config: &Config) -> Result<Q::Operation, Status>
+where
+    Q: IntoOperation + Message + Default,
+{
+    let request: Q = message::decode(body, Q::ONLY_FIELDS)?;
+    let operation = request.operation(config);
+    operation.map_err(|error| status(&error.in_request_of(Q::Operation::NAME)))
+}
+
+fn encode<O, M>(output: O::Output) -> Outcome
+where
+    O: Operation,
+    O::Output: IntoResponse<M>,
+    M: Message,
+{
+    let name = O::NAME;
+    let response = output.into_response().map_err(|_| {
+        Status::internal(format!(
+            "a number in the result of {name} exceeds the range of its field"
+        ))
+    })?;
+    message::encode(&response)
 }
 
 /// The handler of one RPC.

@@ -75,18 +75,7 @@ pub(crate) fn decode<M: Message + Default>(
 ) -> Result<M, Status> {
     let mut first = None;
     while body.has_remaining() {
-        let length = declared_length(&body);
-        if body.first() != Some(&0) {
-            return Err(invalid(
-                "the request is flagged as compressed, but its headers declare no encoding",
-            ));
-        }
-        check_length(length)?;
-        if body.len() < PREFIX + length {
-            return Err(invalid("the request ends within a message"));
-        }
-        body.advance(PREFIX);
-        let encoded = body.split_to(length);
+        let encoded = take_message(&mut body)?;
         let message = M::decode(&*encoded).map_err(|error| invalid(error.to_string()))?;
         if let (None, Some(known)) = (&first, only_fields) {
             refuse_other_fields(&encoded, known)?;
@@ -94,6 +83,22 @@ pub(crate) fn decode<M: Message + Default>(
         first.get_or_insert(message);
     }
     first.ok_or_else(|| invalid("the request has no message"))
+}
+
+/// Takes the first message from a body that is not empty.
+fn take_message(body: &mut Bytes) -> Result<Bytes, Status> {
+    let length = declared_length(body);
+    if body.first() != Some(&0) {
+        return Err(invalid(
+            "the request is flagged as compressed, but its headers declare no encoding",
+        ));
+    }
+    check_length(length)?;
+    if body.len() < PREFIX + length {
+        return Err(invalid("the request ends within a message"));
+    }
+    body.advance(PREFIX);
+    Ok(body.split_to(length))
 }
 
 /// Refuses a message with a field whose number is not in `known`.

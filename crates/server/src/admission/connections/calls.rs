@@ -253,11 +253,12 @@ impl ConnectionHandle {
 pub(crate) struct InFlightCall(Arc<ConnectionHandle>);
 
 impl InFlightCall {
-    /// Takes a slot, or waits for one while `call` describes the call. Fails if no slot becomes
-    /// free in time.
+    /// Takes a slot, or waits for one while `object` says what the call requests. Fails if no slot
+    /// becomes free in time.
     pub(crate) async fn slot(
         &self,
-        call: impl FnOnce() -> WaitingCall,
+        call: Call,
+        object: &(dyn Fn() -> String + Sync),
     ) -> Result<CallSlot, Status> {
         let connections = &self.0.connections;
         let (slot, time) = {
@@ -273,7 +274,10 @@ impl InFlightCall {
                 .retain(|waiter| !waiter.slot.is_closed());
             state.calls.waiting.push_back(Waiter {
                 connection: Arc::clone(&self.0),
-                call: call(),
+                call: WaitingCall {
+                    call,
+                    object: object(),
+                },
                 slot: sender,
             });
             (slot, state.limits.queue_timeout)

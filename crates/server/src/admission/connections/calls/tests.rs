@@ -27,11 +27,7 @@ async fn slot(call: &InFlightCall) -> Result<CallSlot, Status> {
         connection,
         began: Duration::ZERO,
     };
-    call.slot(|| WaitingCall {
-        call: described,
-        object: "rescan".to_owned(),
-    })
-    .await
+    call.slot(described, &|| "rescan".to_owned()).await
 }
 
 /// A call that runs.
