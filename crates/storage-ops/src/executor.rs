@@ -51,7 +51,6 @@ pub struct Executor {
     node: Arc<Node>,
     pools: Arc<WorkerPools>,
     inline_reads: InlineReads,
-    all_reads_inline: bool,
     /// The jobs that equal requests may join, by type and hash of their operation.
     pub(crate) jobs: Mutex<Jobs>,
     requests: Arc<Requests>,
@@ -166,23 +165,10 @@ impl Executor {
             node,
             pools: Arc::default(),
             inline_reads: InlineReads::default(),
-            all_reads_inline: false,
             jobs: Mutex::default(),
             running: Arc::new(watch::channel(0).0),
             requests: Arc::default(),
             lock_waits: Mutex::default(),
-        }
-    }
-
-    /// Runs every read on the thread of the runtime that polls it. A runtime with one thread then
-    /// always runs a call in the same way. A read that hangs blocks that thread, so use this only
-    /// in tests on simulated nodes. By default only reads of local files run on the threads of the
-    /// runtime, and one thread runs none.
-    #[must_use]
-    pub fn with_all_reads_inline(self) -> Self {
-        Self {
-            all_reads_inline: true,
-            ..self
         }
     }
 
@@ -353,7 +339,7 @@ impl Executor {
         let job = execution.job().cloned();
         let mut course = Course::new(self, work, execution, context);
         let mut wait = if job.is_none() {
-            // A read waits first for this.
+            // A read waits for this first.
             Some(Wait::ForThread(O::POOL, None))
         } else {
             // Outside all pools, the operation does nothing that can hang.
@@ -374,19 +360,14 @@ impl Executor {
                 }
                 Some(Wait::ForThread(pool, resource)) => {
                     context.grant_thread(pool);
-                    let is_read = job.is_none();
-                    let is_local_read = is_read && pool == PoolKind::Files;
-                    let permit = if is_local_read && !self.all_reads_inline {
-                        self.inline_reads.permit()
-                    } else {
-                        None
-                    };
+                    let is_local_read = job.is_none() && pool == PoolKind::Files;
+                    let permit = is_local_read.then(|| self.inline_reads.permit()).flatten();
                     let holder = Holder {
                         resource: resource.or_else(|| work.operation.resource()),
                         connection: requester.connection,
                         is_exempt: false,
                     };
-                    if permit.is_some() || (is_read && self.all_reads_inline) {
+                    if permit.is_some() {
                         work.enters(Stage::Running(pool));
                         course.go_on(Some((pool, holder)))?
                     } else {
