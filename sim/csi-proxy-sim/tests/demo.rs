@@ -165,14 +165,28 @@ async fn a_response_that_a_sequence_does_not_expect_is_detected() {
             r#"{"check": "offline", "disk": "1"}"#,
             "the disk is offline",
         ),
+        (
+            r#"{"as": "pod", "do": "MkdirAll", "path": "C:\\x", "fails": "(19)"}"#,
+            r"(pod) os.MkdirAll of C:\x must fail with '(19)'",
+        ),
     ] {
         assert_eq!(step(given).await, [unexpected]);
     }
-    let wrong_error =
-        r#"{"call": "disk/v1/GetDiskStats", "request": {"diskNumber": 4000}, "fails": "xyz"}"#;
-    let unexpected = step(wrong_error).await;
-    assert!(
-        unexpected[0].starts_with("GetDiskStats must fail with 'xyz', but failed with NotFound: "),
-        "{unexpected:?}"
-    );
+    for (expected, shown) in [
+        (r#""fails": "xyz""#, "xyz"),
+        (r#""fails": "xyz", "code": "NotFound""#, "xyz"),
+        (r#""fails": "does not exist", "code": "Aborted""#, "Aborted"),
+    ] {
+        let unexpected = step(&format!(
+            r#"{{"call": "disk/v1/GetDiskStats", "request": {{"diskNumber": 4000}}, {expected}}}"#
+        ))
+        .await;
+        let begin = "GetDiskStats must fail with '";
+        assert!(
+            unexpected[0].starts_with(begin)
+                && unexpected[0].contains(shown)
+                && unexpected[0].contains("', but failed with NotFound: "),
+            "{unexpected:?}"
+        );
+    }
 }

@@ -206,7 +206,9 @@ impl Runner<'_> {
                 match Step::parse(self.variables.fill(step)?)? {
                     Step::Call(call) => self.call(&call).await?,
                     Step::Control(call) => self.control(&call).await?,
-                    Step::Action(actor, operation) => self.act(&actor, &operation)?,
+                    Step::Action(actor, operation, fails) => {
+                        self.act(&actor, &operation, fails.as_deref())?;
+                    }
                     Step::Check(check) => self.check(&check),
                 }
             }
@@ -221,8 +223,13 @@ impl Runner<'_> {
         let response = method.call(&self.daemon.client, &request).await;
         let time = started.elapsed();
         self.report.calls += 1;
-        match (response, call.code.as_ref().or(call.fails.as_ref())) {
-            (Ok(response), None) => {
+        let expected: Vec<&str> = [&call.code, &call.fails]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        match response {
+            Ok(response) if expected.is_empty() => {
                 self.screen.call(
                     method,
                     (about, &short_form::values(&response)),
@@ -232,28 +239,29 @@ impl Runner<'_> {
                 self.accept(call, &response)
                     .map_err(|problem| format!("{}: {problem}", method.name()))
             }
-            (Err(error), Some(reason)) if self.is_expected(call, &error) => {
+            Err(error) if !expected.is_empty() && self.is_expected(call, &error) => {
                 self.report.refused += 1;
                 self.screen.call(method, (about, "refused"), REFUSED, time);
-                match call.code {
-                    Some(_) => self.must_hold(&format!("the code is {reason}"), true),
-                    None if reason.is_empty() => self.report.checks += 1,
-                    None => self.must_hold(&format!("the error contains \"{reason}\""), true),
+                match (&call.fails, &call.code) {
+                    (Some(text), _) if !text.is_empty() => {
+                        self.must_hold(&format!("the error contains \"{text}\""), true);
+                    }
+                    (_, Some(code)) => self.must_hold(&format!("the code is {code}"), true),
+                    (_, None) => self.report.checks += 1,
                 }
                 Ok(())
             }
-            (response, expected) => {
+            response => {
                 self.screen.call(method, (about, "unexpected"), BAD, time);
                 let outcome = match response {
                     Ok(response) => format!("returned {response}"),
                     Err(error) => format!("failed with {:?}: {}", error.kind(), error.message()),
                 };
-                let must = expected.map(|reason| format!("must fail with '{reason}', but "));
-                Err(format!(
-                    "{} {}{outcome}",
-                    method.name(),
-                    must.unwrap_or_default()
-                ))
+                let must = match expected.join(", ") {
+                    reasons if expected.is_empty() => reasons,
+                    reasons => format!("must fail with '{reasons}', but "),
+                };
+                Err(format!("{} {must}{outcome}", method.name()))
             }
         }
     }
@@ -261,16 +269,14 @@ impl Runner<'_> {
     /// Returns whether a call fails as it must. Every code of the csi-proxy written in Go is
     /// Unknown.
     fn is_expected(&self, call: &Call, error: &ClientError) -> bool {
-        if let Some(code) = &call.code {
-            let found = format!("{:?}", Code::from_i32(error.grpc_code()));
-            return found == *code || self.daemon.is_like_go && found == "Unknown";
-        }
+        let found = format!("{:?}", Code::from_i32(error.grpc_code()));
+        let has_code =
+            |code: &String| found == *code || self.daemon.is_like_go && found == "Unknown";
         // Only an answer of the daemon has a call number.
-        error.call_number().is_some()
-            && call
-                .fails
-                .as_ref()
-                .is_some_and(|reason| error.message().contains(reason))
+        let has_text = |reason: &String| {
+            error.call_number().is_some() && error.message().contains(reason.as_str())
+        };
+        call.code.as_ref().is_none_or(has_code) && call.fails.as_ref().is_none_or(has_text)
     }
 
     /// Compares a response with what the driver expects, and sets the variables that later steps
@@ -313,15 +319,29 @@ impl Runner<'_> {
             .map_err(|status| format!("{name} failed: {}", status.message()))
     }
 
-    fn act(&mut self, actor: &str, operation: &Operation) -> Result<(), String> {
+    fn act(
+        &mut self,
+        actor: &str,
+        operation: &Operation,
+        fails: Option<&str>,
+    ) -> Result<(), String> {
         let Performed {
             name,
             about,
             result,
         } = node::perform(self.daemon.sim(), operation);
         let name = format!("({actor}) {name}");
-        let (result, is_expected) =
-            result.map_err(|error| format!("{name} of {about} failed: {error}"))?;
+        let (result, is_expected) = match (result, fails) {
+            (Err(error), Some(reason)) => {
+                let is_expected = error.contains(reason);
+                (error, is_expected)
+            }
+            (Err(error), None) => return Err(format!("{name} of {about} failed: {error}")),
+            (Ok(_), Some(reason)) => {
+                return Err(format!("{name} of {about} must fail with '{reason}'"));
+            }
+            (Ok(result), None) => result,
+        };
         self.screen.action(&name, &about, &result);
         if !is_expected {
             return Err(format!("{name} of {about} returned {result}"));

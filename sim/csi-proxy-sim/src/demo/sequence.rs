@@ -6,8 +6,9 @@
 //! - `{"call": "volume/v1/MountVolume", "request": {...}}`: an RPC. `want` is what the response
 //!   must contain, `keep` stores values of the response in variables, `find` stores the key of the
 //!   one matching map entry. `fails` is text that the error must contain, and `code` the code that
-//!   it must have, in recorded calls.
-//! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy.
+//!   it must have.
+//! - `{"as": "kubelet", "do": "MkdirAll", ...}`: an action on the node without csi-proxy. `fails` is
+//!   text that its error must contain.
 //! - `{"control": "Simulation/UnplugDisk", "request": {...}}`: an RPC of the control API, in
 //!   `csi-proxy-sim replay`.
 //! - `{"check": "staged", ...}`: a state of the node that must hold.
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -72,6 +74,10 @@ pub struct Sequence {
     pub driver: String,
     /// What is particular about the driver.
     pub about: String,
+    /// What `verify/cases` adds; tests/cases.rs reads the value.
+    #[serde(default, rename = "case")]
+    _case: IgnoredAny,
+    #[serde(default)]
     pub(super) variables: Variables,
     #[serde(default)]
     parts: BTreeMap<String, Vec<Value>>,
@@ -145,7 +151,7 @@ fn insert_parts(
 }
 
 /// The variables of a running sequence.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
@@ -195,8 +201,8 @@ impl Variables {
 pub(super) enum Step {
     Call(Box<Call>),
     Control(ControlCall),
-    /// Who acts, and what is done.
-    Action(String, Operation),
+    /// Who acts, what is done, and text of the error with which it must fail.
+    Action(String, Operation, Option<String>),
     Check(Check),
 }
 
@@ -375,9 +381,11 @@ impl Step {
         } else if let Some(actor) = step.remove("as") {
             let known = ACTORS.iter().find(|known| actor == **known);
             let actor = known.ok_or_else(|| format!("unknown actor {actor}"))?;
+            let fails = step.remove("fails").map(typed).transpose()?;
             Ok(Self::Action(
                 (*actor).to_owned(),
                 typed(Value::Object(step))?,
+                fails,
             ))
         } else {
             Ok(Self::Check(typed(Value::Object(step))?))
@@ -398,6 +406,7 @@ impl Step {
                 Operation::GrowDisk {
                     keep: Some(name), ..
                 },
+                _,
             ) => vec![name],
             Self::Action(..) | Self::Control(_) | Self::Check(_) => Vec::new(),
         }
