@@ -1,9 +1,9 @@
 //! The meaning of Windows error codes: one table for all operations.
 //!
-//! Each row of [`TABLE`] has a code, the [`ErrorKind`] that is reported unless an operation chooses
-//! a more specific one, and the [`ErrorClass`]es it belongs to. Similar classes differ on purpose;
-//! the documentation of a class gives the reason. A code that is in no row is
-//! [`ErrorKind::Internal`] and in no class.
+//! [`TABLE`] and [`KINDS`] have the [`ErrorKind`] of a code that is reported unless an operation
+//! chooses a more specific one, and `TABLE` has the [`ErrorClass`]es that the code belongs to.
+//! Similar classes differ on purpose; the documentation of a class gives the reason. Any other code
+//! is [`ErrorKind::Internal`], which is reported as a defect of csi-proxy.
 
 use std::fmt;
 
@@ -91,7 +91,7 @@ impl ErrorClass {
     }
 }
 
-/// A code and its meaning.
+/// A code with the classes that it belongs to.
 struct Row {
     code: OsError,
     kind: ErrorKind,
@@ -106,225 +106,151 @@ const fn row(code: OsError, kind: ErrorKind, classes: &'static [ErrorClass]) -> 
     }
 }
 
-/// The codes that operations distinguish, in the order of the pages on which Microsoft documents
-/// them.
+/// The codes that operations react to, in the order of the pages that [`OsError`] names.
+#[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499->
-    row(
-        OsError::INVALID_FUNCTION,
-        Internal,
-        &[Unsupported, UnsupportedOrInvalid],
-    ),
-    row(
-        OsError::FILE_NOT_FOUND,
-        NotFound,
-        &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing],
-    ),
-    row(
-        OsError::PATH_NOT_FOUND,
-        NotFound,
-        &[DeviceRemoved, TargetMissing, DirectoryMissing],
-    ),
-    row(
-        OsError::ACCESS_DENIED,
-        PermissionDenied,
-        &[Unreadable, VolumeChanging],
-    ),
-    row(OsError::WRITE_PROTECT, FailedPrecondition, &[]),
-    row(
-        OsError::NOT_READY,
-        FailedPrecondition,
-        &[Unreadable, VolumeChanging],
-    ),
-    row(
-        OsError::CRC,
-        FailedPrecondition,
-        &[MediumFailed, Unreadable],
-    ),
+    row(OsError::INVALID_FUNCTION, Internal, &[Unsupported, UnsupportedOrInvalid]),
+    row(OsError::FILE_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, EntryDeleted, DirectoryMissing]),
+    row(OsError::PATH_NOT_FOUND, NotFound, &[DeviceRemoved, TargetMissing, DirectoryMissing]),
+    row(OsError::ACCESS_DENIED, PermissionDenied, &[Unreadable, VolumeChanging]),
+    row(OsError::NOT_ENOUGH_MEMORY, FailedPrecondition, &[Unreadable]),
+    row(OsError::NOT_READY, FailedPrecondition, &[Unreadable, VolumeChanging]),
+    row(OsError::CRC, FailedPrecondition, &[MediumFailed, Unreadable]),
     row(OsError::BAD_LENGTH, Internal, &[BufferTooSmall]),
-    row(OsError(30), FailedPrecondition, &[MediumFailed, Unreadable]), // ERROR_READ_FAULT
-    row(OsError::GEN_FAILURE, Internal, &[Unreadable]),
-    row(
-        OsError::SHARING_VIOLATION,
-        FailedPrecondition,
-        &[Unreadable, VolumeChanging],
-    ),
-    row(OsError::LOCK_VIOLATION, FailedPrecondition, &[]),
-    row(
-        OsError::NOT_SUPPORTED,
-        FailedPrecondition,
-        &[Unsupported, UnsupportedOrInvalid],
-    ),
-    row(OsError(51), FailedPrecondition, &[ServerUnreachable]), // ERROR_REM_NOT_LIST
-    row(
-        OsError::BAD_NETPATH,
-        FailedPrecondition,
-        &[TargetMissing, ServerUnreachable],
-    ),
-    row(
-        OsError::DEV_NOT_EXIST,
-        NotFound,
-        &[DeviceRemoved, TargetMissing, ServerUnreachable],
-    ),
-    row(OsError(59), FailedPrecondition, &[ServerUnreachable]), // ERROR_UNEXP_NET_ERR
-    row(OsError(64), FailedPrecondition, &[ServerUnreachable]), // ERROR_NETNAME_DELETED
+    row(OsError::SECTOR_NOT_FOUND, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::WRITE_FAULT, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::READ_FAULT, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::GEN_FAILURE, FailedPrecondition, &[Unreadable]),
+    row(OsError::SHARING_VIOLATION, FailedPrecondition, &[Unreadable, VolumeChanging]),
+    row(OsError::NOT_SUPPORTED, FailedPrecondition, &[Unsupported, UnsupportedOrInvalid]),
+    row(OsError::REM_NOT_LIST, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::BAD_NETPATH, FailedPrecondition, &[TargetMissing, ServerUnreachable]),
+    row(OsError::NETWORK_BUSY, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::DEV_NOT_EXIST, NotFound, &[DeviceRemoved, TargetMissing, ServerUnreachable]),
+    row(OsError::ADAP_HDW_ERR, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::UNEXP_NET_ERR, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::NETNAME_DELETED, FailedPrecondition, &[ServerUnreachable]),
     row(OsError::BAD_NET_NAME, NotFound, &[TargetMissing]),
-    row(OsError(71), FailedPrecondition, &[ServerUnreachable]), // ERROR_REQ_NOT_ACCEP
-    row(
-        OsError::INVALID_PASSWORD,
-        PermissionDenied,
-        &[CredentialsRefused],
-    ),
-    row(
-        OsError::INVALID_PARAMETER,
-        Internal,
-        &[UnsupportedOrInvalid],
-    ),
-    row(OsError::DISK_FULL, FailedPrecondition, &[]),
-    row(
-        OsError::SEM_TIMEOUT,
-        FailedPrecondition,
-        &[MediumFailed, Unreadable, ServerUnreachable],
-    ),
+    row(OsError::SHARING_PAUSED, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::REQ_NOT_ACCEP, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::INVALID_PASSWORD, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::INVALID_PARAMETER, Internal, &[UnsupportedOrInvalid]),
+    row(OsError::SEM_TIMEOUT, FailedPrecondition, &[MediumFailed, Unreadable, ServerUnreachable]),
     row(OsError::INSUFFICIENT_BUFFER, Internal, &[BufferTooSmall]),
     row(OsError::INVALID_NAME, InvalidArgument, &[TargetInvalid]),
-    row(OsError::DIR_NOT_EMPTY, FailedPrecondition, &[]),
-    row(OsError::BUSY, FailedPrecondition, &[]),
-    row(OsError::ALREADY_EXISTS, AlreadyExists, &[]),
-    row(OsError::FILENAME_EXCED_RANGE, InvalidArgument, &[]),
     row(OsError::MORE_DATA, Internal, &[BufferTooSmall]),
-    row(OsError::DIRECTORY, FailedPrecondition, &[]),
-    row(
-        OsError::DELETE_PENDING,
-        NotFound,
-        &[TargetMissing, EntryDeleted],
-    ),
-    row(
-        OsError::NO_SUCH_DEVICE,
-        NotFound,
-        &[DeviceRemoved, TargetMissing],
-    ),
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--500-999->
-    row(OsError::OPLOCK_BREAK_IN_PROGRESS, Busy, &[]),
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299->
-    row(OsError::UNRECOGNIZED_VOLUME, FailedPrecondition, &[]),
+    row(OsError::DELETE_PENDING, NotFound, &[TargetMissing, EntryDeleted]),
+    row(OsError::NO_SUCH_DEVICE, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(OsError::DEVICE_HARDWARE_ERROR, FailedPrecondition, &[MediumFailed, Unreadable]),
     row(OsError::FILE_INVALID, FailedPrecondition, &[VolumeChanging]),
-    row(OsError::DEPENDENT_SERVICES_RUNNING, FailedPrecondition, &[]),
-    row(OsError::INVALID_SERVICE_CONTROL, FailedPrecondition, &[]),
-    row(OsError::SERVICE_DATABASE_LOCKED, FailedPrecondition, &[]),
-    row(OsError::SERVICE_DISABLED, FailedPrecondition, &[]),
-    row(OsError::SERVICE_DOES_NOT_EXIST, NotFound, &[]),
-    row(OsError::SERVICE_CANNOT_ACCEPT_CTRL, FailedPrecondition, &[]),
-    row(OsError(1110), Internal, &[VolumeChanging]), // ERROR_MEDIA_CHANGED
-    row(
-        OsError::IO_DEVICE,
-        FailedPrecondition,
-        &[MediumFailed, Unreadable],
-    ),
-    row(
-        OsError::DEVICE_NOT_CONNECTED,
-        NotFound,
-        &[DeviceRemoved, TargetMissing],
-    ),
-    row(
-        OsError::SESSION_CREDENTIAL_CONFLICT,
-        FailedPrecondition,
-        &[],
-    ),
-    row(OsError(1225), FailedPrecondition, &[ServerUnreachable]), // ERROR_CONNECTION_REFUSED
-    row(OsError(1231), FailedPrecondition, &[ServerUnreachable]), // ERROR_NETWORK_UNREACHABLE
-    row(OsError(1232), FailedPrecondition, &[ServerUnreachable]), // ERROR_HOST_UNREACHABLE
-    row(OsError(1236), FailedPrecondition, &[ServerUnreachable]), // ERROR_CONNECTION_ABORTED
-    row(OsError(1256), FailedPrecondition, &[ServerUnreachable]), // ERROR_HOST_DOWN
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1300-1699->
-    row(OsError(1311), FailedPrecondition, &[]), // ERROR_NO_LOGON_SERVERS
-    row(OsError::NO_SUCH_LOGON_SESSION, FailedPrecondition, &[]),
-    row(OsError::PRIVILEGE_NOT_HELD, PermissionDenied, &[]),
-    row(
-        OsError::LOGON_FAILURE,
-        PermissionDenied,
-        &[CredentialsRefused],
-    ),
-    row(
-        OsError::ACCOUNT_RESTRICTION,
-        PermissionDenied,
-        &[CredentialsRefused],
-    ),
-    row(OsError(1328), PermissionDenied, &[CredentialsRefused]), // ERROR_INVALID_LOGON_HOURS
-    row(OsError(1329), PermissionDenied, &[CredentialsRefused]), // ERROR_INVALID_WORKSTATION
-    row(OsError(1330), PermissionDenied, &[CredentialsRefused]), // ERROR_PASSWORD_EXPIRED
-    row(OsError(1331), PermissionDenied, &[CredentialsRefused]), // ERROR_ACCOUNT_DISABLED
-    row(
-        OsError::FILE_CORRUPT,
-        FailedPrecondition,
-        &[MediumFailed, Unreadable],
-    ),
-    row(
-        OsError(1393),
-        FailedPrecondition,
-        &[MediumFailed, Unreadable],
-    ), // ERROR_DISK_CORRUPT
-    row(
-        OsError::DEVICE_REMOVED,
-        NotFound,
-        &[DeviceRemoved, TargetMissing],
-    ),
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999->
+    row(OsError::MEDIA_CHANGED, FailedPrecondition, &[VolumeChanging]),
+    row(OsError::IO_DEVICE, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::DISK_OPERATION_FAILED, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::DEVICE_NOT_CONNECTED, NotFound, &[DeviceRemoved, TargetMissing]),
+    row(OsError::NO_NETWORK, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::CONNECTION_REFUSED, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::GRACEFUL_DISCONNECT, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::NETWORK_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::HOST_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::PROTOCOL_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::PORT_UNREACHABLE, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::CONNECTION_ABORTED, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::SERVER_SHUTDOWN_IN_PROGRESS, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::HOST_DOWN, FailedPrecondition, &[ServerUnreachable]),
+    row(OsError::LOGON_FAILURE, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::ACCOUNT_RESTRICTION, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::INVALID_LOGON_HOURS, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::INVALID_WORKSTATION, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::PASSWORD_EXPIRED, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::ACCOUNT_DISABLED, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::FILE_CORRUPT, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::DISK_CORRUPT, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::NO_SYSTEM_RESOURCES, FailedPrecondition, &[Unreadable]),
+    row(OsError::DEVICE_REMOVED, NotFound, &[DeviceRemoved, TargetMissing]),
     row(OsError::RPC_SERVER_UNAVAILABLE, Internal, &[OutcomeUnknown]),
     row(OsError::RPC_CALL_FAILED, Internal, &[OutcomeUnknown]),
-    row(OsError(1907), PermissionDenied, &[CredentialsRefused]), // ERROR_PASSWORD_MUST_CHANGE
-    row(OsError(1909), PermissionDenied, &[CredentialsRefused]), // ERROR_ACCOUNT_LOCKED_OUT
-    row(OsError::CANT_ACCESS_FILE, FailedPrecondition, &[]),
-    row(
-        OsError::CANT_RESOLVE_FILENAME,
-        FailedPrecondition,
-        &[TargetMissing],
-    ),
-    row(OsError::OPEN_FILES, FailedPrecondition, &[]),
-    // <https://learn.microsoft.com/windows/win32/debug/system-error-codes--4000-5999->
-    row(OsError::NOT_A_REPARSE_POINT, FailedPrecondition, &[]),
-    row(
-        OsError::INVALID_REPARSE_DATA,
-        FailedPrecondition,
-        &[TargetInvalid],
-    ),
-    row(OsError::REPARSE_TAG_MISMATCH, FailedPrecondition, &[]),
-    row(OsError::REPARSE_POINT_ENCOUNTERED, FailedPrecondition, &[]),
-    // <https://learn.microsoft.com/windows/win32/com/com-error-codes-1> to 6
-    row(OsError(0x8001_0007), Internal, &[OutcomeUnknown]), // RPC_E_SERVER_DIED
-    row(OsError(0x8001_0108), Internal, &[OutcomeUnknown]), // RPC_E_DISCONNECTED
-    row(OsError(0x8004_01fd), Internal, &[OutcomeUnknown]), // CO_E_OBJNOTCONNECTED
-    row(
-        OsError::FVE_LOCKED_VOLUME,
-        FailedPrecondition,
-        &[MediumFailed, Unreadable],
-    ),
-    // <https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants>
-    row(OsError::WBEM_NOT_FOUND, NotFound, &[]),
-    row(
-        OsError::WBEM_INVALID_NAMESPACE,
-        FailedPrecondition,
-        &[NotInstalled],
-    ),
-    row(
-        OsError::WBEM_INVALID_CLASS,
-        FailedPrecondition,
-        &[NotInstalled],
-    ),
+    row(OsError::PASSWORD_MUST_CHANGE, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::ACCOUNT_LOCKED_OUT, PermissionDenied, &[CredentialsRefused]),
+    row(OsError::CANT_RESOLVE_FILENAME, FailedPrecondition, &[TargetMissing]),
+    row(OsError::INVALID_REPARSE_DATA, FailedPrecondition, &[TargetInvalid]),
+    row(OsError::RPC_SERVER_DIED, Internal, &[OutcomeUnknown]),
+    row(OsError::RPC_DISCONNECTED, Internal, &[OutcomeUnknown]),
+    row(OsError::OBJECT_NOT_CONNECTED, Internal, &[OutcomeUnknown]),
+    row(OsError::FVE_LOCKED_VOLUME, FailedPrecondition, &[MediumFailed, Unreadable]),
+    row(OsError::WBEM_INVALID_NAMESPACE, FailedPrecondition, &[NotInstalled]),
+    row(OsError::WBEM_INVALID_CLASS, FailedPrecondition, &[NotInstalled]),
     row(OsError::WBEM_TRANSPORT_FAILURE, Internal, &[OutcomeUnknown]),
-    row(
-        OsError::WBEM_INVALID_METHOD,
-        FailedPrecondition,
-        &[NotInstalled],
-    ),
+    row(OsError::WBEM_INVALID_METHOD, FailedPrecondition, &[NotInstalled]),
     row(OsError::WBEM_CALL_CANCELLED, Internal, &[OutcomeUnknown]),
     row(OsError::WBEM_SHUTTING_DOWN, Internal, &[OutcomeUnknown]),
-    // Codes of `os` itself.
     row(OsError::WMI_QUEUE_FULL, FailedPrecondition, &[NotStarted]),
     row(OsError::WMI_TIMED_OUT, Internal, &[NotStarted]),
-    row(OsError::WMI_TOO_MANY_OBJECTS, FailedPrecondition, &[]),
-    // <https://learn.microsoft.com/windows-hardware/drivers/storage/iscsi-status-qualifiers>
-    row(OsError::ISDSC_SERVICE_NOT_RUNNING, FailedPrecondition, &[]),
+];
+
+/// The codes that are in no class, by their kind. A status of the iSCSI initiator that is not here
+/// is [`FailedPrecondition`]: it tells of the target, the network or the settings of the node.
+#[rustfmt::skip]
+const KINDS: &[(ErrorKind, &[OsError])] = &[
+    (InvalidArgument, &[
+        OsError::FILENAME_EXCED_RANGE, OsError::INVALID_COMPUTERNAME, OsError::INVALID_NETNAME,
+        OsError::INVALID_SHARENAME, OsError::BAD_USERNAME, OsError::ISDSC_SHORT_CHAP_SECRET,
+        OsError::ISDSC_INVALID_CHAP_SECRET, OsError::ISDSC_INVALID_TARGET_CHAP_SECRET,
+        OsError::ISDSC_INVALID_INITIATOR_CHAP_SECRET, OsError::ISDSC_INVALID_CHAP_USER_NAME,
+        OsError::ISDSC_INVALID_LOGON_AUTH_TYPE, OsError::ISDSC_INVALID_ISCSI_NAME,
+    ]),
+    (NotFound, &[
+        OsError::SERVICE_DOES_NOT_EXIST, OsError::NOT_CONNECTED, OsError::WBEM_NOT_FOUND,
+        OsError::ISDSC_NOT_FOUND, OsError::ISDSC_TARGET_NOT_FOUND, OsError::ISDSC_PORTAL_NOT_FOUND,
+    ]),
+    (AlreadyExists, &[OsError::ALREADY_EXISTS, OsError::ALREADY_ASSIGNED]),
+    (Busy, &[OsError::OPLOCK_BREAK_IN_PROGRESS]),
+    (PermissionDenied, &[
+        OsError::NETWORK_ACCESS_DENIED, OsError::LOGIN_TIME_RESTRICTION,
+        OsError::LOGIN_WKSTA_RESTRICTION, OsError::NOT_AUTHENTICATED, OsError::NOT_LOGGED_ON,
+        OsError::SMB_GUEST_LOGON_BLOCKED, OsError::SMB_GUEST_LOGON_BLOCKED_SIGNING_REQUIRED,
+        OsError::PRIVILEGE_NOT_HELD, OsError::NONE_MAPPED, OsError::LOGON_NOT_GRANTED,
+        OsError::LOGON_TYPE_NOT_GRANTED, OsError::ACCOUNT_EXPIRED,
+        OsError::NOLOGON_INTERDOMAIN_TRUST_ACCOUNT, OsError::NOLOGON_WORKSTATION_TRUST_ACCOUNT,
+        OsError::NOLOGON_SERVER_TRUST_ACCOUNT, OsError::AUTHENTICATION_FIREWALL_FAILED,
+        OsError::NTLM_BLOCKED, OsError::ACCOUNT_PASSWORD_EXPIRED, OsError::WBEM_ACCESS_DENIED,
+        OsError::ISDSC_AUTHENTICATION_FAILURE, OsError::ISDSC_AUTHORIZATION_FAILURE,
+        OsError::ISDSC_RESTRICTED_BY_GROUP_POLICY,
+    ]),
+    (FailedPrecondition, &[
+        // The state of files, disks and services.
+        OsError::WRITE_PROTECT, OsError::LOCK_VIOLATION, OsError::DISK_FULL, OsError::DIR_NOT_EMPTY,
+        OsError::BUSY, OsError::DIRECTORY, OsError::UNRECOGNIZED_VOLUME,
+        OsError::DEPENDENT_SERVICES_RUNNING, OsError::INVALID_SERVICE_CONTROL,
+        OsError::SERVICE_DATABASE_LOCKED, OsError::SERVICE_DISABLED,
+        OsError::SERVICE_CANNOT_ACCEPT_CTRL, OsError::UNRECOGNIZED_MEDIA, OsError::CANT_ACCESS_FILE,
+        OsError::NOT_A_REPARSE_POINT, OsError::REPARSE_TAG_MISMATCH,
+        OsError::REPARSE_POINT_ENCOUNTERED,
+        // What the node, its network or a server is short of, or how they are set up.
+        OsError::DUP_NAME, OsError::TOO_MANY_CMDS, OsError::BAD_NET_RESP, OsError::BAD_REM_ADAP,
+        OsError::PRINTQ_FULL, OsError::NO_SPOOL_SPACE, OsError::PRINT_CANCELLED,
+        OsError::BAD_DEV_TYPE, OsError::TOO_MANY_NAMES, OsError::TOO_MANY_SESS,
+        OsError::REDIR_PAUSED, OsError::OUT_OF_STRUCTURES, OsError::NET_WRITE_FAULT,
+        OsError::SMB1_NOT_AVAILABLE, OsError::NOT_ENOUGH_SERVER_MEMORY,
+        OsError::CONNECTION_UNAVAIL, OsError::DEVICE_ALREADY_REMEMBERED, OsError::NO_NET_OR_BAD_PATH,
+        OsError::CANNOT_OPEN_PROFILE, OsError::BAD_PROFILE, OsError::EXTENDED_ERROR,
+        OsError::SESSION_CREDENTIAL_CONFLICT, OsError::REMOTE_SESSION_LIMIT_EXCEEDED,
+        OsError::CONNECTION_INVALID, OsError::REQUEST_ABORTED, OsError::RETRY,
+        OsError::CONNECTION_COUNT_LIMIT, OsError::WORKING_SET_QUOTA, OsError::TIMEOUT,
+        OsError::NOT_ENOUGH_QUOTA, OsError::NET_NOT_STARTED, OsError::WKSTA_NOT_STARTED,
+        OsError::OPEN_FILES, OsError::ACTIVE_CONNECTIONS, OsError::DEVICE_IN_USE,
+        // The domain, which neither accepts nor refuses the user.
+        OsError::DOWNGRADE_DETECTED, OsError::NO_LOGON_SERVERS, OsError::NO_SUCH_LOGON_SESSION,
+        OsError::SERVER_DISABLED, OsError::CANT_ACCESS_DOMAIN_INFO, OsError::NO_SUCH_DOMAIN,
+        OsError::LICENSE_QUOTA_EXCEEDED, OsError::WRONG_TARGET_NAME, OsError::MUTUAL_AUTH_FAILED,
+        OsError::TIME_SKEW, OsError::NO_TRUST_LSA_SECRET, OsError::NO_TRUST_SAM_ACCOUNT,
+        OsError::TRUSTED_DOMAIN_FAILURE, OsError::TRUSTED_RELATIONSHIP_FAILURE,
+        OsError::TRUST_FAILURE, OsError::NETLOGON_NOT_STARTED, OsError::DOMAIN_CONTROLLER_NOT_FOUND,
+        // The state of WMI.
+        OsError::WBEM_OUT_OF_MEMORY, OsError::WBEM_NOT_AVAILABLE, OsError::WBEM_NOT_SUPPORTED,
+        OsError::WBEM_PROVIDER_NOT_FOUND, OsError::WBEM_PROVIDER_LOAD_FAILURE,
+        OsError::WBEM_QUOTA_VIOLATION, OsError::WBEM_SERVER_TOO_BUSY,
+        OsError::WBEM_PROVIDER_SUSPENDED, OsError::WMI_TOO_MANY_OBJECTS,
+    ]),
 ];
 
 fn find(code: OsError) -> Option<&'static Row> {
@@ -332,7 +258,20 @@ fn find(code: OsError) -> Option<&'static Row> {
 }
 
 fn kind(code: OsError) -> ErrorKind {
-    find(code).map_or(Internal, |row| row.kind)
+    let classless = || KINDS.iter().find(|(_, codes)| codes.contains(&code));
+    find(code)
+        .map(|row| row.kind)
+        .or_else(|| classless().map(|(kind, _)| *kind))
+        .unwrap_or(if is_of_initiator(code) {
+            FailedPrecondition
+        } else {
+            Internal
+        })
+}
+
+/// Returns whether the code is a status of the iSCSI initiator (`ISDSC_...`).
+pub(crate) fn is_of_initiator(code: OsError) -> bool {
+    code == OsError::ISDSC_OPERATION_REQUIRES_REBOOT || code.0 >> 16 == 0xefff
 }
 
 impl From<OsError> for OperationError {
@@ -365,7 +304,7 @@ mod tests {
 
     use os::OsError;
 
-    use super::{ErrorClass, TABLE, kind};
+    use super::{ErrorClass, KINDS, TABLE, kind};
     use crate::error::ErrorKind;
 
     #[test]
@@ -386,8 +325,10 @@ mod tests {
 
     #[test]
     fn no_code_is_in_two_rows_and_an_unknown_code_is_internal() {
-        let codes: BTreeSet<u32> = TABLE.iter().map(|row| row.code.0).collect();
-        assert_eq!(codes.len(), TABLE.len());
+        let classless = KINDS.iter().flat_map(|(_, codes)| codes.iter());
+        let codes: Vec<OsError> = TABLE.iter().map(|row| row.code).collect();
+        let codes: Vec<u32> = codes.iter().chain(classless).map(|code| code.0).collect();
+        assert_eq!(codes.iter().collect::<BTreeSet<_>>().len(), codes.len());
         assert_eq!(kind(OsError(4711)), ErrorKind::Internal);
         assert!(!ErrorClass::DeviceRemoved.contains(OsError(4711)));
     }

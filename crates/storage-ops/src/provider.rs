@@ -5,4 +5,5 @@ pub(crate) mod instances;
 pub(crate) mod msft_iscsi;
 pub(crate) mod msft_storage;
 pub(crate) mod report;
+mod return_values;
 pub(crate) mod wmi;

@@ -420,9 +420,9 @@ fn blames_request(error: OsError) -> bool {
         OsError::WBEM_SHUTTING_DOWN,
         OsError::WBEM_SERVER_TOO_BUSY,
         // WBEM_E_CRITICAL_ERROR
-        OsError(0x8004_100a),
+        OsError::WBEM_CRITICAL_ERROR,
         // WBEM_E_INITIALIZATION_FAILURE
-        OsError(0x8004_1014),
+        OsError::WBEM_INITIALIZATION_FAILURE,
     ];
     match error {
         OsError::ACCESS_DENIED

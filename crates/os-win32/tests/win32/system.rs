@@ -21,6 +21,21 @@ fn a_running_process_uses_memory_and_handles() {
 }
 
 #[test]
+fn a_code_without_a_sentence_here_has_the_one_of_windows() {
+    let text = os::OsError(1400).to_string(); // ERROR_INVALID_WINDOW_HANDLE
+    let sentence = text.strip_suffix(" (1400)").unwrap();
+    assert!(
+        !sentence.is_empty() && !text.starts_with("Windows error"),
+        "{text}"
+    );
+    assert!(
+        !sentence.ends_with('.') && !sentence.contains('\n'),
+        "{text}"
+    );
+    assert_eq!(os::OsError(4711).to_string(), "Windows error 4711");
+}
+
+#[test]
 fn children_end_with_their_process() {
     const STEP: &str = "CSI_PROXY_TEST_STEP";
     let mut again = Command::new(env::current_exe().unwrap());

@@ -8,7 +8,7 @@ use os::{Clock, Os, OsError};
 use crate::config::Timeouts;
 use crate::error::OperationResult;
 use crate::node::Node;
-use crate::scheduling::{OperationContext, PoolKind};
+use crate::scheduling::{LockKey, OperationContext, PoolKind};
 use crate::windows::{self, Fallback, Windows};
 
 /// Whether the storage provider may be asked if the answer of a device says nothing.
@@ -135,6 +135,11 @@ impl<'a> Run<'a> {
         let outcome = second();
         self.windows().fallbacks.record(fallback, code);
         outcome.map_err(|failed| error.clone().with_failed_fallback(&failed))
+    }
+
+    /// Returns whether a request other than this one has locked `key`.
+    pub(crate) fn is_locked_by_another(self, key: &LockKey) -> bool {
+        self.node.locks.is_locked(key) && self.ensure_locked(key).is_err()
     }
 
     /// Returns the code of an error that says nothing about the object, unless the provider may not

@@ -16,9 +16,10 @@ use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::node::run::Run;
 use crate::provider::comparison::{Reported, difference, is_same_size};
 use crate::provider::instances::{
-    GPT, RAW, code, file_system_of, find, find_where, instance_with_number, invoke, number_at_path,
+    GPT, RAW, file_system_of, find, find_where, instance_with_number, invoke, number_at_path,
     refresh_all, refresh_instance,
 };
+use crate::provider::return_values::code;
 use crate::provider::wmi;
 use crate::scheduling::PoolKind;
 use crate::types::VolumeId;
@@ -84,7 +85,11 @@ fn change(
 /// Returns the error of a change whose object may have been removed meanwhile: the provider has no
 /// return value for that. `find` looks for the object.
 fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>) -> OperationError {
-    if error.kind != ErrorKind::Internal || !find().is_err_and(|missing| missing.is_not_found()) {
+    if matches!(
+        error.kind,
+        ErrorKind::StillRunning | ErrorKind::Unavailable | ErrorKind::Cancelled
+    ) || !find().is_err_and(|missing| missing.is_not_found())
+    {
         return error;
     }
     let reason = format!("it was removed meanwhile: {}", error.reason);

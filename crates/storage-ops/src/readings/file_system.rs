@@ -47,6 +47,7 @@ pub(crate) async fn or_reported(
     volume: VolumeId,
     detected: OperationResult<FileSystem>,
 ) -> OperationResult<FileSystem> {
+    let detected = super::volume::unless_changing(run, volume, detected);
     run.or_fallback(Fallback::FileSystem, detected, || {
         let reported = report::file_system(run, volume)?;
         reported.map(FileSystem::Named).ok_or_else(|| {

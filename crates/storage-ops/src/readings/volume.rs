@@ -246,9 +246,34 @@ pub(crate) fn not_online(
         .collect()
 }
 
+/// Returns `first`, the result of a reading of `volume`. If it is an error because another call is
+/// changing the volume, the error says so, and is no reason for a fallback: while a volume is
+/// formatted, Windows refuses to open it.
+pub(crate) fn unless_changing<T>(
+    run: Run<'_>,
+    volume: VolumeId,
+    first: OperationResult<T>,
+) -> OperationResult<T> {
+    let is_locked = || {
+        let disk = volume::disk_of(run.os(), volume);
+        disk.is_ok_and(|disk| run.is_locked_by_another(&LockKey::Disk(disk)))
+    };
+    match first {
+        Err(error) if error.is_of(ErrorClass::VolumeChanging) && is_locked() => {
+            let error = error.in_context("another call is changing the volume; repeat the request");
+            Err(OperationError {
+                kind: ErrorKind::Busy,
+                code: None,
+                ..error
+            })
+        }
+        first => first,
+    }
+}
+
 /// Queries the size and usage of the file system of a volume.
 pub(crate) async fn stats(run: Run<'_>, volume: VolumeId) -> OperationResult<VolumeStats> {
-    let first = file_system::stats(run.os(), volume);
+    let first = unless_changing(run, volume, file_system::stats(run.os(), volume));
     run.or_fallback(Fallback::VolumeSize, first, || {
         report::volume_stats(run, volume)
     })

@@ -197,6 +197,11 @@ impl Locks {
         lock(&self.0).queues.len()
     }
 
+    /// Returns whether a request has locked `key`, which is not a directory above a locked path.
+    pub(crate) fn is_locked(&self, key: &LockKey) -> bool {
+        lock(&self.0).queues.contains_key(key)
+    }
+
     /// Returns all keys that are locked or requested, in order.
     pub(crate) fn in_use(&self) -> Vec<KeyUse> {
         let table = lock(&self.0);

@@ -141,19 +141,19 @@ fn a_target_checks_the_chap_secret_and_the_initiator_the_mutual_one() {
     refused(
         &node,
         &connect(CHAP, Authentication::None, ""),
-        ErrorKind::FailedPrecondition,
+        ErrorKind::PermissionDenied,
     );
     refused(
         &node,
         &connect(CHAP, Authentication::OneWayChap, "wrong-wrong-1"),
-        ErrorKind::FailedPrecondition,
+        ErrorKind::PermissionDenied,
     );
     node.run(&connect(CHAP, Authentication::OneWayChap, "secret-secret"))
         .unwrap();
     refused(
         &node,
         &connect(MUTUAL, Authentication::MutualChap, "secret-secret"),
-        ErrorKind::FailedPrecondition,
+        ErrorKind::PermissionDenied,
     );
     let mutual = |secret: &str| SetMutualChapSecret {
         secret: secret_text(secret),

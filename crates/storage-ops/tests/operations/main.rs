@@ -44,4 +44,5 @@ mod smb_names;
 mod smb_states;
 mod system;
 mod volume;
+mod windows_codes;
 mod working_directories;

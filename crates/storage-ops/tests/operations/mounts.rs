@@ -614,11 +614,15 @@ async fn a_failed_mount_elsewhere_is_undone_also_in_the_executor() {
     let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
     let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
     let node = || layered(&sim, FailsAndMountsElsewhere::default());
-    refused(&node(), &mount(volume, MOUNT), ErrorKind::Internal);
+    refused(
+        &node(),
+        &mount(volume, MOUNT),
+        ErrorKind::FailedPrecondition,
+    );
     assert_eq!(sim.snapshot(), before);
     let executor = Arc::new(Executor::new(Arc::new(node())));
     let error = executor.run(mount(volume, MOUNT)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+    assert_eq!(error.kind(), ErrorKind::FailedPrecondition, "{error}");
     assert_eq!(sim.snapshot(), before);
 }
 
