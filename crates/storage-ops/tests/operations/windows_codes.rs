@@ -227,6 +227,7 @@ fn contract_07_each_status_of_the_iscsi_initiator_has_its_kind_words_and_remedy(
         (&[0xefff_0048, 0xefff_004a], "12 to 16 bytes"),
         (&[0xefff_003e, 0xefff_0039], "the service MSiSCSI"),
         (&[0xefff_005f], "resolves the name of the portal"),
+        (&[0xefff_003b, 0xafff_003b], "restart the node"),
     ];
     check_remedies(remedies, texts);
 }
