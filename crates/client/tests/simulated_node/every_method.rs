@@ -194,7 +194,7 @@ async fn iscsi(client: &Client) {
         .await;
     assert_eq!(
         without_secret.unwrap_err().kind(),
-        ErrorKind::FailedPrecondition
+        ErrorKind::PermissionDenied
     );
     assert_eq!(iscsi.get_target_disks(&portal, IQN).await.unwrap(), []);
     let credentials = Credentials {
