@@ -149,6 +149,7 @@ codes! {
     BAD_PROFILE = 1206, "the list of remembered connections is damaged";
     EXTENDED_ERROR = 1208, "a network component reported an error of its own";
     INVALID_COMPUTERNAME = 1210, "the form of the computer name is not valid";
+    INVALID_DOMAINNAME = 1212, "the form of the domain name is not valid";
     INVALID_NETNAME = 1214, "the form of the network name is not valid";
     INVALID_SHARENAME = 1215, "the form of the share name is not valid";
     SESSION_CREDENTIAL_CONFLICT = 1219,
@@ -189,10 +190,13 @@ codes! {
     CANT_ACCESS_DOMAIN_INFO = 1351, "the domain controller does not answer or denies the access";
     NO_SUCH_DOMAIN = 1355, "the domain does not exist or cannot be reached";
     LOGON_NOT_GRANTED = 1380, "the account has no right to log on in this way";
+    TOO_MANY_CONTEXT_IDS = 1384, "the account is a member of too many groups to log on";
     LOGON_TYPE_NOT_GRANTED = 1385,
         "the account has no right to log on to the computer from the network";
     FILE_CORRUPT = 1392, "the file or directory is corrupted and unreadable";
     DISK_CORRUPT = 1393, "the structure of the disk is corrupted and unreadable";
+    NO_USER_SESSION_KEY = 1394,
+        "the session with the server has no key, as a session of a guest";
     LICENSE_QUOTA_EXCEEDED = 1395, "the server has no license for more connections";
     WRONG_TARGET_NAME = 1396, "the name of the server is not the one of its account";
     MUTUAL_AUTH_FAILED = 1397, "the server could not prove its identity to the node";

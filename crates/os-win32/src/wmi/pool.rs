@@ -419,9 +419,7 @@ fn blames_request(error: OsError) -> bool {
         OsError::WBEM_CALL_CANCELLED,
         OsError::WBEM_SHUTTING_DOWN,
         OsError::WBEM_SERVER_TOO_BUSY,
-        // WBEM_E_CRITICAL_ERROR
         OsError::WBEM_CRITICAL_ERROR,
-        // WBEM_E_INITIALIZATION_FAILURE
         OsError::WBEM_INITIALIZATION_FAILURE,
     ];
     match error {

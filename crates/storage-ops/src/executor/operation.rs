@@ -60,8 +60,8 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Looks up the further keys that the operation must lock, such as the disk of a volume, on a
-    /// thread of [`Self::POOL`] or, after a fallback, of the pool for WMI. [`conduct`] calls this before it requests the locks and again when
-    /// it has them: the object may have moved meanwhile.
+    /// thread of [`Self::POOL`] or, after a fallback, of the pool for WMI. [`conduct`] calls this
+    /// before it requests the locks and again when it has them: the object may have moved meanwhile.
     #[doc(hidden)]
     fn look_up_lock_keys(
         &self,
@@ -71,7 +71,8 @@ pub trait Operation: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static {
     }
 
     /// Runs the operation once, under its locks. It begins on a thread of [`Self::POOL`], and may
-    /// continue on another thread after [`OperationContext::enter`]. Calls that one thread must make have no `enter` between them.
+    /// continue on another thread after [`OperationContext::enter`]. Calls that one thread must make
+    /// have no `enter` between them.
     #[doc(hidden)]
     fn run(&self, run: Run<'_>) -> impl Future<Output = OperationResult<Self::Output>> + Send;
 }

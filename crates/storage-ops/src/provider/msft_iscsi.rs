@@ -116,32 +116,88 @@ pub(crate) fn invoke(
 }
 
 /// What an administrator can do about statuses of the initiator.
-#[rustfmt::skip]
 const REMEDIES: &[(&[OsError], &str)] = &[
-    (&[OsError::ISDSC_CONNECTION_FAILED, OsError::ISDSC_SEND_FAILED, OsError::ISDSC_TRANSPORT_ERROR],
-     "check that the node reaches the TCP port of the portal"),
-    (&[OsError::ISDSC_AUTHENTICATION_FAILURE, OsError::ISDSC_TARGET_AUTHINFO_UNAVAILABLE],
-     "check the CHAP user and the secret of the driver and of the target"),
-    (&[OsError::ISDSC_AUTHORIZATION_FAILURE],
-     "check that the access list of the target has the initiator of this node, whose name is \
-      (Get-InitiatorPort).NodeAddress in PowerShell"),
-    (&[OsError::ISDSC_TARGET_MOVED_TEMPORARILY, OsError::ISDSC_TARGET_MOVED_PERMANENTLY],
-     "use the portal to which the target has moved"),
-    (&[OsError::ISDSC_NOT_FOUND, OsError::ISDSC_TARGET_NOT_FOUND, OsError::ISDSC_TARGET_REMOVED],
-     "check the name of the target, and discover it again with DiscoverTargetPortal"),
-    (&[OsError::ISDSC_TOO_MANY_CONNECTIONS, OsError::ISDSC_OUT_OF_RESOURCES,
-       OsError::ISDSC_TARGET_OUT_OF_RESOURCES, OsError::ISDSC_TOO_MANY_SESSIONS],
-     "disconnect targets that no pod uses, or raise the limit of sessions"),
-    (&[OsError::ISDSC_LOGIN_FAILED, OsError::ISDSC_LOGON_FAILED, OsError::ISDSC_INITIATOR_ERROR,
-       OsError::ISDSC_TARGET_ERROR, OsError::ISDSC_SERVICE_UNAVAILABLE],
-     "the log of the target has the reason"),
-    (&[OsError::ISDSC_SHORT_CHAP_SECRET, OsError::ISDSC_INVALID_CHAP_SECRET,
-       OsError::ISDSC_INVALID_TARGET_CHAP_SECRET, OsError::ISDSC_INVALID_INITIATOR_CHAP_SECRET],
-     "a CHAP secret has 12 to 16 bytes"),
-    (&[OsError::ISDSC_DNS_NAME_UNRESOLVED], "check that the node resolves the name of the portal"),
-    (&[OsError::ISDSC_SERVICE_NOT_RUNNING, OsError::ISDSC_SERVICE_DID_NOT_RESPOND],
-     "start or restart the service MSiSCSI"),
-    (&[OsError::ISDSC_OPERATION_REQUIRES_REBOOT, OsError::ISDSC_REQUIRES_REBOOT], "restart the node"),
+    (
+        &[
+            OsError::ISDSC_CONNECTION_FAILED,
+            OsError::ISDSC_SEND_FAILED,
+            OsError::ISDSC_TRANSPORT_ERROR,
+        ],
+        "check that the node reaches the TCP port of the portal",
+    ),
+    (
+        &[
+            OsError::ISDSC_AUTHENTICATION_FAILURE,
+            OsError::ISDSC_TARGET_AUTHINFO_UNAVAILABLE,
+        ],
+        "check the CHAP user and the secret of the driver and of the target",
+    ),
+    (
+        &[OsError::ISDSC_AUTHORIZATION_FAILURE],
+        "check that the access list of the target has the initiator of this node, whose name is \
+      (Get-InitiatorPort).NodeAddress in PowerShell",
+    ),
+    (
+        &[
+            OsError::ISDSC_TARGET_MOVED_TEMPORARILY,
+            OsError::ISDSC_TARGET_MOVED_PERMANENTLY,
+        ],
+        "use the portal to which the target has moved",
+    ),
+    (
+        &[
+            OsError::ISDSC_NOT_FOUND,
+            OsError::ISDSC_TARGET_NOT_FOUND,
+            OsError::ISDSC_TARGET_REMOVED,
+        ],
+        "check the name of the target, and discover it again with DiscoverTargetPortal",
+    ),
+    (
+        &[
+            OsError::ISDSC_TOO_MANY_CONNECTIONS,
+            OsError::ISDSC_OUT_OF_RESOURCES,
+            OsError::ISDSC_TARGET_OUT_OF_RESOURCES,
+            OsError::ISDSC_TOO_MANY_SESSIONS,
+        ],
+        "disconnect targets that no pod uses, or raise the limit of sessions",
+    ),
+    (
+        &[
+            OsError::ISDSC_LOGIN_FAILED,
+            OsError::ISDSC_LOGON_FAILED,
+            OsError::ISDSC_INITIATOR_ERROR,
+            OsError::ISDSC_TARGET_ERROR,
+            OsError::ISDSC_SERVICE_UNAVAILABLE,
+        ],
+        "the log of the target has the reason",
+    ),
+    (
+        &[
+            OsError::ISDSC_SHORT_CHAP_SECRET,
+            OsError::ISDSC_INVALID_CHAP_SECRET,
+            OsError::ISDSC_INVALID_TARGET_CHAP_SECRET,
+            OsError::ISDSC_INVALID_INITIATOR_CHAP_SECRET,
+        ],
+        "a CHAP secret has 12 to 16 bytes",
+    ),
+    (
+        &[OsError::ISDSC_DNS_NAME_UNRESOLVED],
+        "check that the node resolves the name of the portal",
+    ),
+    (
+        &[
+            OsError::ISDSC_SERVICE_NOT_RUNNING,
+            OsError::ISDSC_SERVICE_DID_NOT_RESPOND,
+        ],
+        "start or restart the service MSiSCSI",
+    ),
+    (
+        &[
+            OsError::ISDSC_OPERATION_REQUIRES_REBOOT,
+            OsError::ISDSC_REQUIRES_REBOOT,
+        ],
+        "restart the node",
+    ),
 ];
 
 /// Returns an empty result for an error with `code`, with which the initiator says that the change

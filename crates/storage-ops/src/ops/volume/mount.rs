@@ -263,8 +263,8 @@ fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
 }
 
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, with the
-/// same steps as [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a container can make its path
-/// lead to another mount point of the same name (docs/security.md).
+/// same steps as [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a
+/// container can make its path lead to another mount point of the same name (docs/security.md).
 async fn remove_mount_point(
     run: Run<'_>,
     entry: &EntryRef,
