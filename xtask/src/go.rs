@@ -27,8 +27,12 @@ const SOCKETS: &str = "-socket-folder";
 /// The flag that names the folder with the drivers' call sequences.
 const DRIVERS: &str = "-drivers";
 
-/// The clients, by the version of grpc-go with which each one is built.
-const CLIENTS: [&str; 2] = ["pinned", "newest"];
+/// The clients, by the version of grpc-go with which each one is built, and the tests of the
+/// library over the pipes that use the same simulated node.
+const CLIENTS: [(&str, &str); 2] = [
+    ("pinned", "v2pipe-alpha1.test.exe"),
+    ("newest", "v2pipe-alpha2.test.exe"),
+];
 
 /// Downloads and compiles what the tests run, if Go is installed.
 pub(crate) fn set_up() {
@@ -95,7 +99,7 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
     let daemon = test::simulator()?;
     let folder = workspace::target().join("go/sockets");
     let mut sum = Summary::default();
-    for name in CLIENTS {
+    for (name, _) in CLIENTS {
         sum += Summary::of_tests(&mut programs::tests(&format!("client-{name}.test"))?);
         let client = programs::built(&format!("client-{name}"))?;
         // The client would try to connect to sockets that a killed daemon left behind.
@@ -172,8 +176,9 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
     };
     let integration_tests = programs::built(programs::INTEGRATION_TESTS)?;
     let mut sum = Summary::default();
-    for name in CLIENTS {
+    for (name, library) in CLIENTS {
         let client = programs::built(&format!("client-{name}.exe"))?;
+        let library = programs::built(library)?;
         let served = Daemon::start(
             program(&simulator)
                 .args(log())
@@ -182,8 +187,9 @@ fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
                 .arg(node(source)),
         )?;
         sum += calls_of(program(&client).arg(DRIVERS).arg(drivers()));
+        sum += Summary::of_tests(program(&library).arg("-test.v"));
         sum += served.end();
-        if name == CLIENTS[0] {
+        if name == CLIENTS[0].0 {
             fs::create_dir_all(working_directory(prefix.as_ref()))?;
             let served = Daemon::start(program(&daemon).args(log()))?;
             sum += calls_of(program(&client).arg("-windows-node"));

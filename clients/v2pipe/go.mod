@@ -1,0 +1,24 @@
+module csi-proxy.local/v2pipe
+
+go 1.24.3
+
+require (
+	github.com/Microsoft/go-winio v0.6.2
+	github.com/kubernetes-csi/csi-proxy/client v1.3.0
+	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-alpha.2
+	golang.org/x/sys v0.32.0
+	google.golang.org/grpc v1.63.0
+	google.golang.org/protobuf v1.33.0
+)
+
+require (
+	github.com/go-logr/logr v0.4.0 // indirect
+	github.com/go-ole/go-ole v1.3.0 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/microsoft/wmi v0.34.0 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
+	golang.org/x/net v0.21.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240227224415-6ceb2ff114de // indirect
+	k8s.io/klog/v2 v2.9.0 // indirect
+)
