@@ -72,6 +72,7 @@ fn breaches() -> Result<Vec<String>, Error> {
     breaches.extend(mutants::breaches(&sources));
     breaches.extend(texts::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
+    breaches.extend(untested(&packages, &sources));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
         breaches.extend(addresses::breaches(source, &address));
@@ -81,6 +82,36 @@ fn breaches() -> Result<Vec<String>, Error> {
         breaches.extend(windows_programs::breaches(source));
     }
     Ok(breaches)
+}
+
+/// Returns a breach for each file with a test that cargo does not run, because its target has
+/// `test = false` or `doctest = false`, which saves the time to link it.
+fn untested(packages: &[&Package], sources: &[Source]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for target in packages.iter().flat_map(|package| &package.targets) {
+        let folder = target.src_path.with_file_name("");
+        for source in sources.iter().filter(|source| source.is_rust()) {
+            let path = workspace::root().join(&source.path);
+            let is_of_target = if target.is_lib() {
+                path.starts_with(&folder)
+            } else {
+                path == target.src_path
+            };
+            // Each second fence ends an example. One that is not Rust names its language.
+            let fences = source
+                .text
+                .lines()
+                .filter(|line| line.contains("/// ```") || line.contains("//! ```"));
+            let has_example = fences.step_by(2).any(|line| line.ends_with("```"));
+            if is_of_target && !target.test && source.text.contains("#[test]") {
+                breaches.push(source.breach(1, "a test in a target with `test = false`"));
+            }
+            if is_of_target && target.is_lib() && !target.doctest && has_example {
+                breaches.push(source.breach(1, "an example in a target with `doctest = false`"));
+            }
+        }
+    }
+    breaches
 }
 
 /// Returns the packages of the tree that are not in its workspace.
