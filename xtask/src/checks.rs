@@ -7,24 +7,41 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use cargo_metadata::Package;
+use clap::Args;
 
 use crate::summary::Summary;
-use crate::{Error, lint, process, setup, site, windows, workspace};
+use crate::{Error, lint, process, setup, windows, workspace};
 
 /// A check by its name.
 pub(crate) type Check = (&'static str, fn(&str) -> Result<Summary, Error>);
 
-/// All checks, the quick ones first.
-pub(crate) const ALL: [Check; 12] = [
+/// The name of the check of the programs that are shipped.
+pub(crate) const SHIPPED: &str = "shipped programs";
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The names of the checks
+    #[arg(required = true, value_parser = ALL.map(|(name, _)| name).into_iter().chain([SHIPPED]).collect::<Vec<_>>())]
+    names: Vec<String>,
+}
+
+/// Runs the checks that the options name.
+pub(crate) fn task(options: &Options) -> Summary {
+    let mut checks = ALL.to_vec();
+    checks.push((SHIPPED, shipped_programs));
+    checks.retain(|(name, _)| options.names.iter().any(|wanted| wanted == name));
+    run(&checks)
+}
+
+/// All checks but that of the [`SHIPPED`] programs, the quick ones first.
+pub(crate) const ALL: [Check; 10] = [
     ("format", format),
     ("lint", source_rules),
     ("workflows", workflows),
     ("clippy", clippy),
     ("example in Rust", rust_example),
     ("documentation", documentation),
-    ("site", make_site),
     ("clippy for Windows", clippy_for_windows),
-    ("shipped programs", shipped_programs),
     ("cargo-deny", dependencies),
     ("packages", packages),
     ("oldest Rust", oldest_rust),
@@ -228,14 +245,6 @@ fn unpacked_packages() -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
-/// Makes the documentation as a site.
-fn make_site(name: &str) -> Result<Summary, Error> {
-    Ok(match setup::cargo_tool("mdbook") {
-        Ok(mdbook) => Summary::of_result(name, site::make(&mdbook)),
-        Err(error) => Summary::skipped(name, &error.to_string()),
-    })
-}
-
 /// Runs `cargo xtask lint`.
 fn source_rules(name: &str) -> Result<Summary, Error> {
     Ok(match workspace::files() {
@@ -295,13 +304,11 @@ fn dependencies(name: &str) -> Result<Summary, Error> {
             "the packages for other platforms cannot be downloaded",
         ));
     }
-    let program = match setup::cargo_tool("cargo-deny") {
-        Ok(program) => program,
+    let mut deny = match cargo_deny() {
+        Ok(command) => command,
         Err(error) => return Ok(Summary::skipped(name, &error.to_string())),
     };
-    let mut deny = Command::new(program);
-    deny.current_dir(workspace::root())
-        .args(["--offline", "check", "bans", "licenses", "sources"]);
+    deny.args(["--offline", "check", "bans", "licenses", "sources"]);
     let mut summary = Summary::of_check(name, &mut deny);
     let reason = "`cargo xtask verify` fetches the database; an advisory of last night must not \
                   stop another change";
@@ -311,13 +318,7 @@ fn dependencies(name: &str) -> Result<Summary, Error> {
 
 /// Checks the dependencies against the database of known vulnerabilities, if it can be fetched.
 pub(crate) fn advisories() -> Result<Summary, Error> {
-    let program = setup::cargo_tool("cargo-deny")?;
-    let deny = |words: [&str; 2]| {
-        let mut deny = Command::new(&program);
-        deny.current_dir(workspace::root()).args(words);
-        deny
-    };
-    if !process::succeeds(&mut deny(["fetch", "db"]))? {
+    if !process::succeeds(cargo_deny()?.args(["fetch", "db"]))? {
         return Ok(Summary::skipped(
             "advisories",
             "the database of RustSec cannot be fetched",
@@ -325,6 +326,13 @@ pub(crate) fn advisories() -> Result<Summary, Error> {
     }
     Ok(Summary::of_check(
         "advisories",
-        &mut deny(["check", "advisories"]),
+        cargo_deny()?.args(["check", "advisories"]),
     ))
+}
+
+/// Returns the command of cargo-deny, which Astral publishes as a Python package.
+fn cargo_deny() -> Result<Command, Error> {
+    let mut deny = Command::new(setup::python_programs("lint")?.join("cargo-deny"));
+    deny.current_dir(workspace::root());
+    Ok(deny)
 }

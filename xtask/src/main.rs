@@ -10,6 +10,7 @@ use clap::Parser as _;
 
 mod address;
 mod bench;
+mod beside;
 mod checks;
 mod ci;
 mod deploy;
@@ -44,7 +45,10 @@ type Error = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
     task.set_up();
-    let succeeded = match task.run() {
+    let result = task
+        .run()
+        .and_then(|summary| beside::hand_over(&summary).map(|()| summary));
+    let succeeded = match result {
         Ok(summary) => summary.print(),
         Err(error) => {
             eprintln!("error: {error}");

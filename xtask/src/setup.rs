@@ -230,11 +230,7 @@ fn install_promtool() -> Result<(), Error> {
 /// The programs of which a debug build is installed, in less than half the time, with these
 /// optional features alone. The first one writes into each program of a release, so it has a
 /// version.
-const SMALL: [(&str, &str); 3] = [
-    ("cargo-auditable@0.7.7", ""),
-    ("cargo-deny", ""),
-    ("mdbook", "search"),
-];
+const SMALL: [(&str, &str); 2] = [("cargo-auditable@0.7.7", ""), ("mdbook", "search")];
 
 /// Returns a program that is published on crates.io, such as `cargo-fuzz`, after installing it if
 /// it is missing.

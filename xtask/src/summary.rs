@@ -8,11 +8,13 @@ use std::ops::AddAssign;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::process::{self, End};
 use crate::{Error, test_output};
 
 /// A test, or a whole part of the tests, that did not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Skip {
     pub(crate) name: String,
     pub(crate) reason: String,
@@ -28,7 +30,7 @@ impl Skip {
 }
 
 /// A test or check that failed, or a command that failed without naming a test.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Failure {
     /// The name of the test, or a sentence about the command.
     pub(crate) name: String,
@@ -46,7 +48,7 @@ impl Failure {
 }
 
 /// How long a part of the run took.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Step {
     name: String,
     wall: Duration,
@@ -55,7 +57,7 @@ pub(crate) struct Step {
 }
 
 /// The results of any number of tests and checks. Summaries are added up with `+=`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Summary {
     pub(crate) passed: usize,
     pub(crate) failed: Vec<Failure>,

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, address, bench, ci, differential, facts, fault_injection, fuzz, lint, mutants, release,
-    sensitivity, setup, site, soak, test, verify, windows, wine,
+    Error, address, bench, checks, ci, differential, facts, fault_injection, fuzz, lint, mutants,
+    release, sensitivity, setup, site, soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
@@ -24,11 +24,13 @@ pub(crate) struct Arguments {
 pub(crate) enum Task {
     /// Run all tests: on this machine, as Windows programs, and with Go clients
     Test(test::Options),
-    /// Run what a change must pass: checks of format, lints, docs and dependencies, all tests,
-    /// counts of costs
+    /// Run what a change must pass: checks of format, lints, docs and dependencies, and all tests
     Ci,
-    /// Run the deep checks: advisories, fault-injection, executor model, node plugins, differential,
-    /// sensitivity, Windows tests in German, soak, fuzz, bench, mutants. Takes hours
+    /// Run some of the checks of `ci` that are not tests, such as `clippy` or 'shipped programs'
+    Check(checks::Options),
+    /// Run the deep checks: advisories, site, fault-injection, executor model, node plugins,
+    /// differential, sensitivity, Windows tests in German, instructions of a call, soak, fuzz,
+    /// bench, mutants. Takes hours
     Verify,
     /// Make the files of a release in dist/release, from this checkout, without Docker and secrets
     Release(release::Options),
@@ -87,6 +89,7 @@ impl Task {
             }
             Self::Release(_) => setup::for_releases(),
             Self::Lint
+            | Self::Check(_)
             | Self::Address(_)
             | Self::Site
             | Self::FaultInjection(_)
@@ -99,7 +102,8 @@ impl Task {
     pub(crate) fn run(&self) -> Result<Summary, Error> {
         match self {
             Self::Test(options) => Ok(test::task(options)),
-            Self::Ci => Ok(ci::run()),
+            Self::Ci => ci::run(),
+            Self::Check(options) => Ok(checks::task(options)),
             Self::Verify => Ok(verify::run()),
             Self::Release(options) => release::run(options),
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),

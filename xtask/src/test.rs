@@ -5,10 +5,12 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
+use crate::beside::Beside;
 use crate::summary::Summary;
 use crate::test_programs::Program;
 use crate::{
-    Error, checks, deploy, facts, go, process, setup, soak, test_programs, windows, workspace,
+    Error, checks, deploy, differential, facts, go, process, setup, soak, test_programs, windows,
+    workspace,
 };
 
 #[derive(Args, Default)]
@@ -34,7 +36,22 @@ pub(crate) enum Part {
     Go,
     /// The manifests, the chart, the admission policy and the alert rules in `deploy`
     Deploy,
+    /// 1,000 random calls to this program and to the Go program; not part of all tests
+    Differential,
 }
+
+/// All tests, in order.
+const ALL: [Part; 5] = [
+    Part::Linux,
+    Part::Deploy,
+    Part::Windows,
+    Part::Facts,
+    Part::Go,
+];
+
+/// How many random calls are compared with the Go program. `cargo xtask differential` makes 20
+/// times as many.
+const DIFFERENTIAL_CALLS: usize = 1000;
 
 /// Downloads and compiles what the Go tests need, before the first test.
 pub(crate) fn set_up(options: &Options) {
@@ -57,12 +74,32 @@ pub(crate) fn task(options: &Options) -> Summary {
 }
 
 /// Runs these parts, or all if the list is empty.
-pub(crate) fn run(parts: &[Part]) -> Summary {
-    let parts = if parts.is_empty() {
-        Part::value_variants()
-    } else {
-        parts
-    };
+fn run(parts: &[Part]) -> Summary {
+    match parts {
+        [] if std::env::consts::OS == "windows" => in_turn(&ALL),
+        [] => beside_wine(&["test", "windows", "facts"]),
+        _ => in_turn(parts),
+    }
+}
+
+/// Runs all tests and the comparison with the Go program.
+pub(crate) fn with_differential() -> Summary {
+    beside_wine(&["test", "windows", "facts", "differential"])
+}
+
+/// Runs all tests, those that `wine` names in a process beside the others. The Go clients use the
+/// same Wine prefix, so they come last.
+fn beside_wine(wine: &[&str]) -> Summary {
+    let wine = Beside::start(wine);
+    let mut sum = in_turn(&[Part::Linux, Part::Deploy]);
+    sum += wine
+        .and_then(Beside::end)
+        .unwrap_or_else(|error| Summary::failed(&error.to_string()));
+    sum += in_turn(&[Part::Go]);
+    sum
+}
+
+fn in_turn(parts: &[Part]) -> Summary {
     let mut sum = Summary::default();
     for part in parts {
         let name = part
@@ -75,6 +112,7 @@ pub(crate) fn run(parts: &[Part]) -> Summary {
             Part::Facts => facts::test(),
             Part::Go => go::test(),
             Part::Deploy => deploy::test(),
+            Part::Differential => differential::compare(DIFFERENTIAL_CALLS, None),
         });
     }
     sum
