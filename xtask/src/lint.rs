@@ -8,16 +8,13 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::Package;
 
-use crate::address::Address;
 use crate::{Error, workspace};
 
-mod addresses;
 mod cfg;
 mod crate_deps;
 mod external_deps;
 mod file_size;
 mod layers;
-mod mutants;
 mod names;
 pub(crate) mod publish;
 mod texts;
@@ -67,15 +64,12 @@ fn breaches() -> Result<Vec<String>, Error> {
         &fs::read_to_string(root.join(external_deps::PAGE))?,
     ));
     let sources = sources()?;
-    let address = Address::of_tree()?;
     breaches.extend(layers::breaches(&sources));
-    breaches.extend(mutants::breaches(&sources));
     breaches.extend(texts::breaches(&sources));
     breaches.extend(names::breaches(&sources, |path| root.join(path).exists()));
     breaches.extend(untested(&packages, &sources));
     for source in &sources {
         let is_crate_root = roots.contains(&root.join(&source.path).as_path());
-        breaches.extend(addresses::breaches(source, &address));
         breaches.extend(file_size::breach(source));
         breaches.extend(unsafe_code::breach(source));
         breaches.extend(cfg::breaches(source, is_crate_root));

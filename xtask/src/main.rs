@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-mod address;
 mod bench;
 mod beside;
 mod checks;

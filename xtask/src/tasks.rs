@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, address, bench, checks, ci, differential, facts, fault_injection, fuzz, lint, mutants,
-    release, sensitivity, setup, site, soak, test, verify, windows, wine,
+    Error, bench, checks, ci, differential, facts, fault_injection, fuzz, lint, mutants, release,
+    sensitivity, setup, site, soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
@@ -37,8 +37,6 @@ pub(crate) enum Task {
     /// Check the rules of this source tree: dependencies between packages, file sizes, unsafe code,
     /// cfg, names in docs
     Lint,
-    /// Replace the address of the repository in all files, before the first push
-    Address(address::Options),
     /// Make the documentation as a site with mdBook, in target/site/book
     Site,
     /// Test the storage operations: every fault at every call, every race, and long random runs
@@ -90,7 +88,6 @@ impl Task {
             Self::Release(_) => setup::for_releases(),
             Self::Lint
             | Self::Check(_)
-            | Self::Address(_)
             | Self::Site
             | Self::FaultInjection(_)
             | Self::Sensitivity
@@ -107,7 +104,6 @@ impl Task {
             Self::Verify => Ok(verify::run()),
             Self::Release(options) => release::run(options),
             Self::Lint => Ok(Summary::of_result("lint", lint::run())),
-            Self::Address(options) => address::run(options),
             Self::Site => Ok(Summary::of_result("site", site::run())),
             Self::FaultInjection(options) => Ok(fault_injection::run(options)),
             Self::Sensitivity => Ok(sensitivity::run()),
