@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
 /// Compares the programs by so many calls.
 pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error> {
     let skipped = |reason: &str| Ok(Summary::skipped("differential", reason));
-    if std::env::consts::OS == "windows" {
+    if windows::is_here() {
         return skipped("both programs would serve pipes of the same names");
     }
     let Some(reference) = build_go_program()? else {

@@ -31,7 +31,7 @@ pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
         facts.arg("--check");
     }
     let mut summary = Summary::default();
-    if std::env::consts::OS != "windows" {
+    if !windows::is_here() {
         match under_wine()? {
             Ok(results) => {
                 let file = workspace::target().join("facts-wine.txt");

@@ -41,7 +41,7 @@ pub(crate) fn set_up() {
     }
     println!("set-up: Go programs for the tests; the first time, the downloads take minutes");
     // The module for driver authors imports the stubs.
-    if std::env::consts::OS != "windows" {
+    if !windows::is_here() {
         setup::report(generate_stubs());
         setup::report(setup::go_tool(node_plugins::GRPCURL).map(drop));
         setup::report(process::must_succeed(&mut workspace::cargo_for_example(
@@ -60,7 +60,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
             "go is not installed (https://go.dev/dl, the version in Debian 12 is too old)",
         ));
     }
-    let on_windows = std::env::consts::OS == "windows";
+    let on_windows = windows::is_here();
     let mut sum = Summary::default();
     if !on_windows {
         sum += over_sockets(&source)?;
@@ -81,7 +81,7 @@ pub(crate) fn test() -> Result<Summary, Error> {
 /// Makes each call of Windows fail that a call of the example node plugins leads to, and csi-proxy
 /// crash after it.
 pub(crate) fn disturbed_plugins() -> Result<Summary, Error> {
-    if process::find("go").is_none() || std::env::consts::OS == "windows" {
+    if process::find("go").is_none() || windows::is_here() {
         return Ok(Summary::skipped(
             "disturbed node plugins",
             "go is not installed, or this is Windows",

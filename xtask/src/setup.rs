@@ -37,7 +37,7 @@ const RELEASE_PROGRAMS: [(&str, &str); 2] = [("skopeo", "skopeo"), ("llvm-config
 
 /// Installs what all tests need. Prints what cannot be installed.
 pub(crate) fn for_tests() {
-    if std::env::consts::OS != "windows" {
+    if !windows::is_here() {
         let mut groups: Vec<_> = PROGRAMS.into_iter().map(missing_packages).collect();
         if process::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_none()
         {
@@ -52,9 +52,8 @@ pub(crate) fn for_tests() {
 
 /// Installs what builds Windows programs, and these packages.
 pub(crate) fn for_windows_programs(packages: Vec<&'static str>) {
-    if std::env::consts::OS != "windows" {
-        // With Debian's compiler, the standard library and all macros are compiled too.
-        if !windows::missing_packages().is_empty() && process::find("rustup").is_some() {
+    if !windows::is_here() {
+        if !windows::has_target(windows::TARGET) && process::find("rustup").is_some() {
             let mut rustup = Command::new("rustup");
             report(process::must_succeed(rustup.args([
                 "target",
@@ -63,11 +62,7 @@ pub(crate) fn for_windows_programs(packages: Vec<&'static str>) {
             ])));
         }
         let linker = missing_packages(&[(windows::LINKER, windows::LINKER_PACKAGE)]);
-        report(install_debian_packages(vec![
-            linker,
-            windows::missing_packages(),
-            packages,
-        ]));
+        report(install_debian_packages(vec![linker, packages]));
     }
 }
 
@@ -149,11 +144,7 @@ pub(crate) fn python() -> Option<PathBuf> {
 fn python_folder(name: &str) -> PathBuf {
     tools()
         .join(name)
-        .join(if std::env::consts::OS == "windows" {
-            "Scripts"
-        } else {
-            "bin"
-        })
+        .join(if windows::is_here() { "Scripts" } else { "bin" })
 }
 
 /// Returns the folder of the programs in the Python packages that `verify/<name>/requirements.txt`

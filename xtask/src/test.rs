@@ -76,7 +76,7 @@ pub(crate) fn task(options: &Options) -> Summary {
 /// Runs these parts, or all if the list is empty.
 fn run(parts: &[Part]) -> Summary {
     match parts {
-        [] if std::env::consts::OS == "windows" => in_turn(&ALL),
+        [] if windows::is_here() => in_turn(&ALL),
         [] => beside_wine(&["test", "windows", "facts"]),
         _ => in_turn(parts),
     }
@@ -139,7 +139,7 @@ fn quick() -> Summary {
 
 fn linux() -> Summary {
     // On Windows, the part `windows` runs the tests of all packages.
-    if std::env::consts::OS == "windows" {
+    if windows::is_here() {
         return Summary::default();
     }
     let mut sum = Summary::default();

@@ -12,7 +12,7 @@ use std::{env, fs};
 use cargo_metadata::{Artifact, Message};
 
 use crate::summary::Summary;
-use crate::{Error, process, workspace};
+use crate::{Error, process, windows, workspace};
 
 /// A test program.
 pub(crate) struct Program {
@@ -79,7 +79,7 @@ fn build(cargo: &mut Command) -> Result<Vec<Program>, Error> {
 /// replaced: `cargo test --workspace` builds this program too, with the features of libraries that
 /// other packages select. Cargo reports what fails here.
 fn step_aside() {
-    if env::consts::OS == "windows"
+    if windows::is_here()
         && let Ok(program) = env::current_exe()
     {
         let _ = fs::rename(&program, program.with_file_name("xtask-running.exe"));

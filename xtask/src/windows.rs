@@ -1,8 +1,7 @@
 //! The Windows programs: built and tested on Linux, or on Windows itself.
 //!
-//! On Windows, the toolchain that runs this program is used. On Linux, it is rustup's if the
-//! standard library of [`TARGET`] is installed, and otherwise Debian's, which has a package with
-//! the library's sources and builds it first. The programs run under [Wine](crate::wine).
+//! On Linux, rustup adds the standard library of [`TARGET`], mingw links, and the programs run under
+//! [Wine](crate::wine).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,13 +79,8 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
 /// Builds the programs of [`SHIPPED_PACKAGES`] into dist/, optimised, stripped and statically
 /// linked, and checks their size, that they cannot start other programs, and that they have their
 /// resources.
-fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
-    let built = build_as_shipped(
-        toolchain.cargo("build"),
-        toolchain,
-        TARGET,
-        &SHIPPED_PACKAGES,
-    )?;
+fn ship(cargo: Command) -> Result<PathBuf, Error> {
+    let built = build_as_shipped(cargo, TARGET, &SHIPPED_PACKAGES)?;
     let dist = workspace::root().join("dist");
     fs::create_dir_all(&dist)?;
     for name in programs(&workspace::metadata()?) {
@@ -100,8 +94,7 @@ fn ship(toolchain: Toolchain) -> Result<PathBuf, Error> {
 /// Builds the program that tests Windows into `dist`, as a release has it. The commit is part of
 /// its reports.
 fn ship_selftest(dist: &Path) -> Result<bool, Error> {
-    let toolchain = Toolchain::find()?;
-    let built = build_as_shipped(toolchain.cargo("build"), toolchain, TARGET, &[SELFTEST])?;
+    let built = build_as_shipped(cargo("build")?, TARGET, &[SELFTEST])?;
     let program = dist.join(format!("{SELFTEST}.exe"));
     fs::copy(built.join(format!("{SELFTEST}.exe")), &program)?;
     let (file, commit) = (fs::read(&program)?, workspace::commit().unwrap_or_default());
@@ -146,15 +139,14 @@ pub(crate) fn check_shipped(program: &Path, name: &str) -> Result<(), Error> {
 /// no time. Returns the folder of the programs.
 pub(crate) fn build_as_shipped(
     mut cargo: Command,
-    toolchain: Toolchain,
     target: &str,
     packages: &[&str],
 ) -> Result<PathBuf, Error> {
     cargo
         .args(["--profile", SHIPPED])
         .args(packages.iter().flat_map(|package| ["-p", package]));
-    let sysroot = process::output(Command::new(toolchain.rustc()).arg("--print=sysroot"))
-        .ok_or("no sysroot")?;
+    let sysroot =
+        process::output(Command::new("rustc").arg("--print=sysroot")).ok_or("no sysroot")?;
     let home = std::env::home_dir().unwrap_or_default();
     let cargo_home =
         std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
@@ -172,17 +164,13 @@ pub(crate) fn build_as_shipped(
     flags.extend(
         folders.map(|(folder, name)| format!("--remap-path-prefix={}=/{name}", folder.display())),
     );
-    if target == TARGET && toolchain != Toolchain::Windows {
+    if target == TARGET && !is_here() {
         flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
-    }
-    if toolchain == Toolchain::Debian && target.ends_with("-musl") {
-        // Its package has no C library for this target; zig has one.
-        flags.push("-Clink-self-contained=no".to_owned());
     }
     // In this variable, unlike in RUSTFLAGS, a folder may contain spaces.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     process::must_succeed(cargo.env("CSI_PROXY_COMMIT", workspace::commit().unwrap_or_default()))?;
-    let folder = toolchain.folder(target, SHIPPED);
+    let folder = folder(target, SHIPPED);
     for package in packages {
         let program = folder
             .join(package)
@@ -279,7 +267,7 @@ fn megabytes(bytes: u64) -> String {
 /// Returns the command that runs clippy on the packages with Windows code, or which compiler is
 /// missing.
 pub(crate) fn clippy_command() -> Result<Command, String> {
-    let mut cargo = Toolchain::find()?.cargo("clippy");
+    let mut cargo = cargo("clippy")?;
     cargo
         .args(packages())
         .args(["--all-targets", "--", "-D", "warnings"]);
@@ -289,17 +277,16 @@ pub(crate) fn clippy_command() -> Result<Command, String> {
 /// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they
 /// need is missing.
 pub(crate) fn test() -> Summary {
-    let toolchain = match Toolchain::find() {
-        Ok(toolchain) => toolchain,
-        Err(reason) => return Summary::skipped("Windows tests", &reason),
-    };
-    if toolchain == Toolchain::Windows {
+    if is_here() {
         let mut cargo = workspace::cargo();
         return test_programs::run("windows", cargo.args(["test", "--workspace"]), |program| {
             Some(Command::new(&program.file))
         });
     }
-    let mut cargo = toolchain.cargo("test");
+    let mut cargo = match cargo("test") {
+        Ok(cargo) => cargo,
+        Err(reason) => return Summary::skipped("Windows tests", &reason),
+    };
     // `cargo xtask facts` checks the facts under Wine.
     under_wine(
         "windows",
@@ -316,9 +303,11 @@ pub(crate) fn test() -> Summary {
 pub(crate) fn test_in_german() -> Summary {
     const NAME: &str = "Windows tests in German";
     const LOCALE: &str = "de_DE.UTF-8";
-    let toolchain = match Toolchain::find() {
-        Ok(Toolchain::Windows) => return Summary::skipped(NAME, "this is Windows"),
-        Ok(toolchain) => toolchain,
+    if is_here() {
+        return Summary::skipped(NAME, "this is Windows");
+    }
+    let mut cargo = match cargo("test") {
+        Ok(cargo) => cargo,
         Err(reason) => return Summary::skipped(NAME, &reason),
     };
     let folder = workspace::target().join("wine-german");
@@ -335,7 +324,6 @@ pub(crate) fn test_in_german() -> Summary {
         ("LC_ALL", LOCALE.into()),
         ("LOCPATH", locales.into()),
     ];
-    let mut cargo = toolchain.cargo("test");
     under_wine(
         NAME,
         cargo.args(packages()),
@@ -348,11 +336,10 @@ pub(crate) fn test_in_german() -> Summary {
 /// Runs the soak test of the release build for this many seconds.
 pub(crate) fn soak(seconds: &str) -> Summary {
     const NAME: &str = "soak of the Windows program";
-    let toolchain = match Toolchain::find() {
-        Ok(toolchain) => toolchain,
+    let mut cargo = match cargo("test") {
+        Ok(cargo) => cargo,
         Err(reason) => return Summary::skipped(NAME, &reason),
     };
-    let mut cargo = toolchain.cargo("test");
     cargo.args(packages()).args([
         "--release",
         "--test",
@@ -362,7 +349,7 @@ pub(crate) fn soak(seconds: &str) -> Summary {
     ]);
     let environment = [(soak::SECONDS, seconds)];
     let is_run = |program: &Program| program.target == soak::TARGET;
-    if toolchain == Toolchain::Windows {
+    if is_here() {
         return test_programs::run(NAME, &mut cargo, |program| {
             is_run(program).then(|| with_environment(Command::new(&program.file), &environment))
         });
@@ -414,8 +401,8 @@ impl From<NoDaemon> for Error {
 
 /// Builds the daemon for Windows in the form that is shipped.
 pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
-    ship(toolchain).map_err(|error| NoDaemon::Broken(error.to_string()))
+    let cargo = cargo("build").map_err(NoDaemon::NoCompiler)?;
+    ship(cargo).map_err(|error| NoDaemon::Broken(error.to_string()))
 }
 
 /// Returns the daemon for tests, after building it.
@@ -434,24 +421,18 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
 /// again with other features. Cargo builds the programs of a package with its tests.
 pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
     assert!(PACKAGES.contains(&package), "{package} is in the list");
-    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
-    let mut cargo = toolchain.cargo("test");
+    let mut cargo = cargo("test").map_err(NoDaemon::NoCompiler)?;
     cargo.args(packages()).arg("--no-run");
     process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
-    Ok(toolchain
-        .folder(TARGET, "debug")
-        .join(format!("{program}.exe")))
+    Ok(folder(TARGET, "debug").join(format!("{program}.exe")))
 }
 
 /// Returns the program of a package in its release build.
 pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
-    let toolchain = Toolchain::find().map_err(NoDaemon::NoCompiler)?;
-    let mut cargo = toolchain.cargo("build");
+    let mut cargo = cargo("build").map_err(NoDaemon::NoCompiler)?;
     cargo.args(["--release", "-p", package]);
     process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
-    Ok(toolchain
-        .folder(TARGET, "release")
-        .join(format!("{package}.exe")))
+    Ok(folder(TARGET, "release").join(format!("{package}.exe")))
 }
 
 /// Returns `-p <package>` for each package with Windows code, and the feature that only tests use.
@@ -474,163 +455,52 @@ fn programs(metadata: &Metadata) -> Vec<String> {
         .collect()
 }
 
-/// Returns the Debian packages of the missing compiler; none if a compiler is installed.
-pub(crate) fn missing_packages() -> Vec<&'static str> {
-    match Toolchain::installed(TARGET) {
-        Some(_) => Vec::new(),
-        None => vec!["rustc-web", "cargo-web", "rust-web-src", "rust-web-clippy"],
-    }
+/// Returns whether this machine runs Windows.
+pub(crate) fn is_here() -> bool {
+    std::env::consts::OS == "windows"
 }
 
-const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-
-/// A toolchain that builds Windows programs on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Toolchain {
-    /// The cargo that runs this program, on Windows.
-    Windows,
-    /// The cargo that runs this program, which has the target's standard library.
-    Rustup,
-    /// Debian's `rustc-web` with `-Zbuild-std`.
-    Debian,
+/// Returns `cargo <verb>` for the Windows target, in the source tree, or what is missing.
+fn cargo(verb: &str) -> Result<Command, String> {
+    if is_here() || (has_target(TARGET) && process::find(LINKER).is_some()) {
+        return Ok(cargo_for(TARGET, &[verb]));
+    }
+    Err(format!(
+        "no compiler for {TARGET}: run `rustup target add {TARGET}`, and install mingw, on Debian \
+         the package {LINKER_PACKAGE}"
+    ))
 }
 
-impl Toolchain {
-    /// Returns the toolchain to use, or what is missing.
-    fn find() -> Result<Self, String> {
-        if std::env::consts::OS == "windows" {
-            return Ok(Self::Windows);
-        }
-        let missing = missing_packages();
-        match Self::installed(TARGET).filter(|_| process::find(LINKER).is_some()) {
-            Some(toolchain) => Ok(toolchain),
-            None => Err(format!(
-                "no compiler for {TARGET}: install it with `rustup target add {TARGET}` and \
-                 install mingw, or on Debian install these packages: {} {LINKER_PACKAGE}",
-                missing.join(" ")
-            )),
-        }
-    }
+/// Returns whether the compiler has the standard library of a target.
+pub(crate) fn has_target(target: &str) -> bool {
+    let folder = process::output(Command::new("rustc").args([
+        "--print",
+        "target-libdir",
+        "--target",
+        target,
+    ]));
+    folder.is_some_and(|folder| Path::new(&folder).is_dir())
+}
 
-    /// Returns the toolchain that has the standard library of a target, or its sources.
-    pub(crate) fn installed(target: &str) -> Option<Self> {
-        let library = process::output(Command::new("rustc").args([
-            "--print",
-            "target-libdir",
-            "--target",
-            target,
-        ]));
-        if library.is_some_and(|folder| has_standard_library(Path::new(&folder))) {
-            return Some(Self::Rustup);
-        }
-        let sysroot = process::output(Command::new(DEBIAN_RUSTC).args(["--print", "sysroot"]))?;
-        let sources = Path::new(&sysroot).join("lib/rustlib/src/rust/library/std/Cargo.toml");
-        (sources.is_file() && Path::new("/usr/bin/cargo").is_file()).then_some(Self::Debian)
-    }
-
-    /// The compiler's program.
-    pub(crate) fn rustc(self) -> &'static str {
-        if self == Self::Debian {
-            DEBIAN_RUSTC
-        } else {
-            "rustc"
-        }
-    }
-
-    /// Returns `cargo <verb>` for the Windows target, in the source tree.
-    fn cargo(self, verb: &str) -> Command {
-        self.cargo_for(TARGET, &[verb])
-    }
-
-    /// Returns `cargo <words>` for a target, in the source tree.
-    pub(crate) fn cargo_for(self, target: &str, words: &[&str]) -> Command {
-        let mut cargo = match self {
-            Self::Windows | Self::Rustup => workspace::cargo(),
-            Self::Debian => debian_cargo(words[0]),
-        };
-        cargo.args(words);
-        if self != Self::Windows {
-            cargo
-                .args(["--target", target])
-                .env("CARGO_TARGET_DIR", self.target());
-        }
-        if self != Self::Windows && target == TARGET {
-            cargo.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER);
-        }
-        if self == Self::Debian {
-            cargo.arg("-Zbuild-std");
-        }
+/// Returns `cargo <words>` for a target, in the source tree.
+pub(crate) fn cargo_for(target: &str, words: &[&str]) -> Command {
+    let mut cargo = workspace::cargo();
+    cargo.args(words);
+    if !is_here() {
         cargo
+            .args(["--target", target])
+            .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", LINKER);
     }
-
-    /// Returns the folder of the programs that a profile builds.
-    fn folder(self, target: &str, profile: &str) -> PathBuf {
-        match self {
-            Self::Windows => self.target().join(profile),
-            Self::Rustup | Self::Debian => self.target().join(target).join(profile),
-        }
-    }
-
-    /// Returns the target folder. Two compilers that share one rebuild everything each time they
-    /// take turns; one compiler builds the macros and build scripts only once.
-    fn target(self) -> PathBuf {
-        let target = workspace::target();
-        if self == Self::Debian {
-            target.join("windows")
-        } else {
-            target
-        }
-    }
+    cargo
 }
 
-fn has_standard_library(folder: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("libstd-") && name.ends_with(".rlib")
-    })
-}
-
-/// Returns Debian's cargo, without the environment variables that the cargo that runs this program
-/// has set.
-///
-/// `cargo clippy` would run the cargo-clippy of another toolchain on the PATH, so Debian's is
-/// called by its path.
-fn debian_cargo(verb: &str) -> Command {
-    let program = if verb == "clippy" {
-        "/usr/bin/cargo-clippy"
+/// Returns the folder of the programs that a profile builds.
+fn folder(target: &str, profile: &str) -> PathBuf {
+    if is_here() {
+        workspace::target().join(profile)
     } else {
-        "/usr/bin/cargo"
-    };
-    let mut cargo = Command::new(program);
-    let is_kept = |name: &str| {
-        ["CARGO_HOME", "CARGO_BUILD_JOBS"].contains(&name)
-            || name.starts_with("CARGO_TERM_")
-            || name.starts_with("CARGO_NET_")
-    };
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if (name.starts_with("CARGO") || name.starts_with("RUST"))
-            && name != "RUST_BACKTRACE"
-            && !is_kept(&name)
-        {
-            cargo.env_remove(name.as_ref());
-        }
+        workspace::target().join(target).join(profile)
     }
-    cargo
-        .current_dir(workspace::root())
-        .env_remove("LD_LIBRARY_PATH")
-        .env("CARGO", "/usr/bin/cargo")
-        .env(workspace::INCREMENTAL, "0")
-        .env("RUSTC", DEBIAN_RUSTC)
-        .env("RUSTDOC", "/usr/bin/rustdoc")
-        // Stable compilers refuse -Zbuild-std. It is safe here because the library sources are of
-        // the same version.
-        .env("RUSTC_BOOTSTRAP", "1");
-    cargo
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ const INTEGRATION_PACKAGE: &str = "github.com/kubernetes-csi/csi-proxy/integrati
 /// those of the tests of `deploy`. Prints what cannot be built; its test then fails.
 pub(crate) fn build_all(deploy: bool) {
     for (name, ..) in PROGRAMS {
-        let is_needed = std::env::consts::OS != "windows" || is_needed_on_windows(name);
+        let is_needed = !crate::windows::is_here() || is_needed_on_windows(name);
         if (name == DEPLOY_TESTS) == deploy
             && is_needed
             && let Err(error) = build(name)

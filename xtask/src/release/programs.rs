@@ -1,13 +1,12 @@
 //! The programs of a release, for each platform.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use super::{folder, staging};
 use crate::summary::Summary;
-use crate::windows::{self, Toolchain};
+use crate::windows;
 use crate::{Error, process, setup, workspace};
 
 pub(super) struct Platform {
@@ -81,15 +80,11 @@ impl Platform {
         ]
     }
 
-    fn rustc(&self) -> &'static str {
-        Toolchain::installed(self.target).map_or("rustc", Toolchain::rustc)
-    }
-
     /// Returns what the compilers add to each program: name, version of the compiler, license.
     pub(super) fn libraries(&self) -> Result<[[String; 3]; 2], Error> {
         let version =
             |command: &mut Command| process::output(command).ok_or("a compiler prints no version");
-        let rust = version(Command::new(self.rustc()).arg("--version"))?;
+        let rust = version(Command::new("rustc").arg("--version"))?;
         let linker = if self.target == windows::TARGET {
             version(Command::new(windows::LINKER).arg("-dumpversion"))?
         } else {
@@ -129,8 +124,9 @@ pub(super) fn make(platform: &Platform) -> Result<Summary, Error> {
 /// Builds with the data of `cargo auditable`. Except for mingw's target, zig is the linker, and has
 /// the C library.
 fn build(platform: &Platform) -> Result<PathBuf, Error> {
-    let toolchain = Toolchain::installed(platform.target)
-        .ok_or("rustup has not added the target: see docs/releases.md")?;
+    if !windows::has_target(platform.target) {
+        return Err("rustup has not added the target: see docs/releases.md".into());
+    }
     let folders = [
         setup::python_programs("release")?,
         setup::cargo_tool("cargo-auditable")?.with_file_name(""),
@@ -140,7 +136,7 @@ fn build(platform: &Platform) -> Result<PathBuf, Error> {
     } else {
         "zigbuild"
     };
-    let mut cargo = toolchain.cargo_for(platform.target, &["auditable", verb]);
+    let mut cargo = windows::cargo_for(platform.target, &["auditable", verb]);
     let path = env::var_os("PATH").unwrap_or_default();
     cargo.env(
         "PATH",
@@ -159,7 +155,7 @@ fn build(platform: &Platform) -> Result<PathBuf, Error> {
         )?;
         cargo.env("WINDRES", windres);
     }
-    windows::build_as_shipped(cargo, toolchain, platform.target, platform.packages)
+    windows::build_as_shipped(cargo, platform.target, platform.packages)
 }
 
 /// Returns the versions of the programs that write bytes of a release, except for those that
@@ -168,10 +164,5 @@ pub(super) fn compilers() -> Option<String> {
     const VERSIONS: &str =
         "for program in \"$@\" cargo tar gzip; do $program --version | head -1; done
         echo LLVM $(llvm-config --version); go version";
-    let rustc: BTreeSet<_> = PLATFORMS.iter().map(Platform::rustc).collect();
-    process::output(
-        Command::new("sh")
-            .args(["-c", VERSIONS, "sh", windows::LINKER])
-            .args(rustc),
-    )
+    process::output(Command::new("sh").args(["-c", VERSIONS, "sh", windows::LINKER, "rustc"]))
 }

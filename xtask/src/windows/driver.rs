@@ -60,7 +60,7 @@ impl Node {
             Err(NoDaemon::NoCompiler(missing)) => return Ok(Err(missing)),
             Err(NoDaemon::Broken(error)) => return Err(error.into()),
         };
-        let on_windows = std::env::consts::OS == "windows";
+        let on_windows = super::is_here();
         let start_prefix = || wine::Prefix::start_in(workspace::target().join("wine-driver"));
         let prefix = match (!on_windows).then(start_prefix).transpose() {
             Ok(prefix) => prefix,
