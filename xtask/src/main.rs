@@ -10,6 +10,7 @@ use clap::Parser as _;
 
 mod bench;
 mod beside;
+mod bless;
 mod checks;
 mod ci;
 mod deploy;

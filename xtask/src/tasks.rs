@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::summary::Summary;
 use crate::{
-    Error, bench, checks, ci, differential, facts, fault_injection, fuzz, lint, mutants, release,
-    sensitivity, setup, site, soak, test, verify, windows, wine,
+    Error, bench, bless, checks, ci, differential, facts, fault_injection, fuzz, lint, mutants,
+    release, sensitivity, setup, site, soak, test, verify, windows, wine,
 };
 
 #[derive(Parser)]
@@ -28,6 +28,8 @@ pub(crate) enum Task {
     Ci,
     /// Run some of the checks of `ci` that are not tests, such as `clippy` or 'shipped programs'
     Check(checks::Options),
+    /// Renew every generated file: lists of names, tables of flags and metrics, collected texts
+    Bless,
     /// Run the deep checks: advisories, site, fault-injection, executor model, node plugins,
     /// differential, sensitivity, Windows tests in German, instructions of a call, soak, fuzz,
     /// bench, mutants. Takes hours
@@ -87,6 +89,7 @@ impl Task {
             }
             Self::Release(_) => setup::for_releases(),
             Self::Lint
+            | Self::Bless
             | Self::Check(_)
             | Self::Site
             | Self::FaultInjection(_)
@@ -100,6 +103,7 @@ impl Task {
         match self {
             Self::Test(options) => Ok(test::task(options)),
             Self::Ci => ci::run(),
+            Self::Bless => bless::run(),
             Self::Check(options) => Ok(checks::task(options)),
             Self::Verify => Ok(verify::run()),
             Self::Release(options) => release::run(options),
