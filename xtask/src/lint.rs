@@ -82,25 +82,26 @@ fn breaches() -> Result<Vec<String>, Error> {
 /// `test = false` or `doctest = false`, which saves the time to link it.
 fn untested(packages: &[&Package], sources: &[Source]) -> Vec<String> {
     let mut breaches = Vec::new();
-    for target in packages.iter().flat_map(|package| &package.targets) {
+    let targets = packages.iter().flat_map(|package| &package.targets);
+    for target in targets.filter(|target| !target.test || (target.is_lib() && !target.doctest)) {
         let folder = target.src_path.with_file_name("");
         for source in sources.iter().filter(|source| source.is_rust()) {
             let path = workspace::root().join(&source.path);
-            let is_of_target = if target.is_lib() {
-                path.starts_with(&folder)
-            } else {
-                path == target.src_path
-            };
+            let is_of_target =
+                path == target.src_path || (target.is_lib() && path.starts_with(&folder));
+            if !is_of_target {
+                continue;
+            }
             // Each second fence ends an example. One that is not Rust names its language.
             let fences = source
                 .text
                 .lines()
                 .filter(|line| line.contains("/// ```") || line.contains("//! ```"));
             let has_example = fences.step_by(2).any(|line| line.ends_with("```"));
-            if is_of_target && !target.test && source.text.contains("#[test]") {
+            if !target.test && source.text.contains("#[test]") {
                 breaches.push(source.breach(1, "a test in a target with `test = false`"));
             }
-            if is_of_target && target.is_lib() && !target.doctest && has_example {
+            if !target.doctest && target.is_lib() && has_example {
                 breaches.push(source.breach(1, "an example in a target with `doctest = false`"));
             }
         }

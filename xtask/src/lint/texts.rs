@@ -48,7 +48,8 @@ pub(super) fn breaches(sources: &[Source]) -> Vec<String> {
             of_code.extend(of_file.map(|sentence| (name, sentence)));
         }
     }
-    of_code.retain(|(_, sentence)| !collected.iter().any(|text| contains(text, sentence)));
+    let collected = collected.join("\n");
+    of_code.retain(|(_, sentence)| !contains(&collected, sentence));
     let uncollected: BTreeSet<String> = of_code
         .into_iter()
         .map(|(name, sentence)| format!("{name}: {sentence}"))
@@ -187,20 +188,23 @@ fn is_sentence(text: &str) -> bool {
         .any(|pair| is_word(pair[0]) && is_word(pair[1]))
 }
 
-/// Returns whether `text` contains a sentence, whose `{...}` stand for anything.
-fn contains(text: &str, sentence: &str) -> bool {
+/// Returns whether a line of `texts` contains a sentence, whose `{...}` stand for anything.
+fn contains(texts: &str, sentence: &str) -> bool {
     let plain = sentence.replace("{{", "\0").replace("}}", "\u{1}");
-    let mut parts = plain.split('{').enumerate().map(|(index, part)| {
+    let parts = plain.split('{').enumerate().map(|(index, part)| {
         let part = match part.split_once('}') {
             Some((_, after)) if index > 0 => after,
             _ => part,
         };
         part.replace('\0', "{").replace('\u{1}', "}")
     });
+    // A first part without text would be found everywhere.
+    let mut parts = parts.skip_while(String::is_empty);
     let first = parts.next().unwrap_or_default();
     let others: Vec<String> = parts.collect();
-    text.match_indices(&first).any(|(start, _)| {
-        let mut rest = &text[start + first.len()..];
+    texts.match_indices(&first).any(|(start, _)| {
+        let rest = &texts[start + first.len()..];
+        let mut rest = rest.lines().next().unwrap_or_default();
         others.iter().all(|part| {
             let near = &rest[..rest.floor_char_boundary(MAX_PLACEHOLDER + part.len())];
             let found = near.find(part.as_str());
