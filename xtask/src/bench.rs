@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         .arg(grpc_go)
         .arg("--node")
         .arg(workspace::root().join("verify/bench/node.toml"));
-    Ok(match under_wine()? {
+    Ok(match under_wine() {
         Ok(Wine {
             go_program,
             own_program,
@@ -82,9 +82,9 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
                 .arg(own_program);
             Summary::of_check(NAME, own_prefix.enter(&mut race))
         }
-        Err(reason) => {
+        Err(error) => {
             let mut summary = Summary::of_check(NAME, &mut race);
-            summary += Summary::skipped("bench under Wine", &reason);
+            summary += Summary::of_attempt("bench under Wine", Err(error));
             summary
         }
     })
@@ -99,26 +99,16 @@ struct Wine {
     own_prefix: Prefix,
 }
 
-/// Builds the programs and starts Wine. The inner error states what is missing.
-fn under_wine() -> Result<Result<Wine, String>, Error> {
-    let Some(go_program) = differential::build_go_program()? else {
-        return Ok(Err(
-            "the Go program cannot be built: its modules cannot be downloaded".into(),
-        ));
-    };
-    let (own_program, client) =
-        match windows::daemon().and_then(|own| Ok((own, windows::release_program(PACKAGE)?))) {
-            Ok(programs) => programs,
-            Err(windows::NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
-            Err(windows::NoDaemon::Broken(reason)) => return Err(reason.into()),
-        };
-    Ok(
-        differential::prefixes().map(|[go_prefix, own_prefix]| Wine {
-            go_program,
-            own_program,
-            client,
-            go_prefix,
-            own_prefix,
-        }),
-    )
+/// Builds the programs and starts Wine.
+fn under_wine() -> Result<Wine, Error> {
+    let (go_program, own_program) = (differential::build_go_program()?, windows::daemon()?);
+    let client = windows::release_program(PACKAGE)?;
+    let [go_prefix, own_prefix] = differential::prefixes()?;
+    Ok(Wine {
+        go_program,
+        own_program,
+        client,
+        go_prefix,
+        own_prefix,
+    })
 }

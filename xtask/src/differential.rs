@@ -9,9 +9,8 @@ use clap::Args;
 
 use crate::go::programs;
 use crate::summary::Summary;
-use crate::windows::NoDaemon;
 use crate::wine::Prefix;
-use crate::{Error, process, windows, workspace};
+use crate::{Error, Missing, process, windows, workspace};
 
 /// The Go program's main package, of which `verify/go-program` names the version.
 const GO_PROGRAM: &str = "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy";
@@ -36,25 +35,14 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
 
 /// Compares the programs by so many calls.
 pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error> {
-    let skipped = |reason: &str| Ok(Summary::skipped("differential", reason));
     if windows::is_here() {
-        return skipped("both programs would serve pipes of the same names");
+        let reason = "both programs would serve pipes of the same names";
+        return Err(Missing(reason.into()).into());
     }
-    let Some(reference) = build_go_program()? else {
-        return skipped(
-            "the Go program cannot be built: go is missing, or its modules cannot be downloaded",
-        );
-    };
-    let own = match windows::daemon() {
-        Ok(own) => own,
-        Err(NoDaemon::NoCompiler(reason)) => return skipped(&reason),
-        Err(NoDaemon::Broken(reason)) => return Err(reason.into()),
-    };
+    let reference = build_go_program()?;
+    let own = windows::daemon()?;
     let client = programs::build("client-pinned.exe")?;
-    let [go_prefix, own_prefix] = match prefixes() {
-        Ok(prefixes) => prefixes,
-        Err(reason) => return skipped(&reason),
-    };
+    let [go_prefix, own_prefix] = prefixes()?;
     let mut build = workspace::cargo();
     process::must_succeed(build.args(["build", "--bin", "differential"]))?;
     let mut differential = Command::new(workspace::target().join("debug/differential"));
@@ -80,15 +68,15 @@ pub(crate) fn compare(calls: usize, seed: Option<u64>) -> Result<Summary, Error>
 }
 
 /// Starts a Wine prefix for the Go program and one for csi-proxy.
-pub(crate) fn prefixes() -> Result<[Prefix; 2], String> {
-    let start = |name| Prefix::start_in(workspace::target().join(name));
-    Ok([start("wine-go")?, start("wine")?])
+pub(crate) fn prefixes() -> Result<[Prefix; 2], Error> {
+    let of_go = Prefix::start_in(workspace::target().join("wine-go"))?;
+    Ok([of_go, Prefix::start()?])
 }
 
-/// Builds the Go program. Returns `None` if that is not possible.
-pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
+/// Builds the Go program.
+pub(crate) fn build_go_program() -> Result<PathBuf, Error> {
     if process::find("go").is_none() {
-        return Ok(None);
+        return Err(Missing("go is not installed (https://go.dev/dl)".into()).into());
     }
     let folder = workspace::target().join("go");
     fs::create_dir_all(&folder)?;
@@ -104,7 +92,11 @@ pub(crate) fn build_go_program() -> Result<Option<PathBuf>, Error> {
         .env("CGO_ENABLED", "0")
         .env("GOOS", "windows")
         .env("GOARCH", "amd64");
-    Ok(process::succeeds(go.env("GOFLAGS", "-mod=readonly"))?.then_some(program))
+    if process::succeeds(go.env("GOFLAGS", "-mod=readonly"))? {
+        return Ok(program);
+    }
+    let reason = "the Go program cannot be built: its modules cannot be downloaded";
+    Err(Missing(reason.into()).into())
 }
 
 /// Returns an overlay with which Go's library removes directory trees under Wine, or `None` if the

@@ -8,7 +8,6 @@ use clap::Args;
 
 use crate::process::End;
 use crate::summary::Summary;
-use crate::windows::NoDaemon;
 use crate::{Error, process, test, windows, wine, workspace};
 
 /// The package with the facts.
@@ -32,13 +31,13 @@ pub(crate) fn task(options: &Options) -> Result<Summary, Error> {
     }
     let mut summary = Summary::default();
     if !windows::is_here() {
-        match under_wine()? {
+        match under_wine() {
             Ok(results) => {
                 let file = workspace::target().join("facts-wine.txt");
                 fs::write(&file, results)?;
                 facts.arg("--wine").arg(file);
             }
-            Err(reason) => summary += Summary::skipped("the facts under Wine", &reason),
+            Err(error) => summary += Summary::of_attempt("the facts under Wine", Err(error)),
         }
     }
     summary += Summary::of_tests(&mut facts);
@@ -50,18 +49,10 @@ pub(crate) fn test() -> Result<Summary, Error> {
     task(&Options { check: true })
 }
 
-/// Checks the facts under Wine and returns the lines that the program prints. The inner error
-/// states what is missing.
-fn under_wine() -> Result<Result<String, String>, Error> {
-    let program = match windows::debug_program(PACKAGE, PROGRAM) {
-        Ok(program) => program,
-        Err(NoDaemon::NoCompiler(reason)) => return Ok(Err(reason)),
-        Err(NoDaemon::Broken(reason)) => return Err(reason.into()),
-    };
-    let prefix = match wine::Prefix::start() {
-        Ok(prefix) => prefix,
-        Err(reason) => return Ok(Err(reason)),
-    };
+/// Checks the facts under Wine and returns the lines that the program prints.
+fn under_wine() -> Result<String, Error> {
+    let program = windows::debug_program(PACKAGE, PROGRAM)?;
+    let prefix = wine::Prefix::start()?;
     let mut results = String::new();
     let end = process::stream(
         prefix.command(&program).arg("local"),
@@ -73,7 +64,7 @@ fn under_wine() -> Result<Result<String, String>, Error> {
         },
     )?;
     match end {
-        End::Exited(status) if status.success() => Ok(Ok(results)),
+        End::Exited(status) if status.success() => Ok(results),
         _ => {
             let last = results.lines().last().unwrap_or_default();
             Err(format!(

@@ -73,8 +73,10 @@ pub(crate) fn test() -> Result<Summary, Error> {
         "the integration tests of the Go program",
         programs::built(programs::INTEGRATION_TESTS).map(|_| true),
     );
-    sum += over_pipes(&source, on_windows)?;
-    sum += node_plugins::test_windows_program()?;
+    let name = "Go client over named pipes";
+    sum += Summary::of_attempt(name, over_pipes(&source, on_windows));
+    let name = "example node plugin under Wine";
+    sum += Summary::of_attempt(name, node_plugins::test_windows_program());
     Ok(sum)
 }
 
@@ -157,17 +159,11 @@ fn simtest() -> Result<Summary, Error> {
 }
 
 fn over_pipes(source: &Path, on_windows: bool) -> Result<Summary, Error> {
-    let (daemon, simulator) =
-        match windows::debug_daemon().and_then(|daemon| Ok((daemon, windows::simulator()?))) {
-            Ok(programs) => programs,
-            Err(windows::NoDaemon::NoCompiler(reason)) => {
-                return Ok(Summary::skipped("Go client over named pipes", &reason));
-            }
-            Err(windows::NoDaemon::Broken(error)) => return Ok(Summary::failed(&error)),
-        };
-    let prefix = match (!on_windows).then(wine::Prefix::start).transpose() {
-        Ok(prefix) => prefix,
-        Err(reason) => return Ok(Summary::skipped("Go client over named pipes", &reason)),
+    let (daemon, simulator) = (windows::debug_daemon()?, windows::simulator()?);
+    let prefix = if on_windows {
+        None
+    } else {
+        Some(wine::Prefix::start()?)
     };
     let program = |path: &Path| {
         prefix

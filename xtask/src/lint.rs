@@ -126,22 +126,20 @@ fn packages_outside() -> Result<Vec<Package>, Error> {
 fn sources() -> Result<Vec<Source>, Error> {
     let files = workspace::files()
         .ok_or("`git ls-files` failed: the rules are checked in a git checkout only")?;
-    let checked = |file: &PathBuf| {
-        let extension = file.extension().and_then(|extension| extension.to_str());
-        ["rs", "toml", "md", "go", "txt", "yaml", "yml"]
-            .iter()
-            .any(|known| extension == Some(known))
-    };
-    let read = |path: PathBuf| {
+    let mut sources = Vec::new();
+    for path in files {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if !["rs", "toml", "md", "go", "txt", "yaml", "yml"].contains(&extension.unwrap_or("")) {
+            continue;
+        }
         // A file that was removed without `git rm` is still listed.
-        let text = fs::read_to_string(workspace::root().join(&path)).ok()?;
-        // On Windows, git may have changed the ends of lines.
-        Some(Source {
-            path,
-            text: text.replace("\r\n", "\n"),
-        })
-    };
-    Ok(files.into_iter().filter(checked).filter_map(read).collect())
+        if let Ok(text) = fs::read_to_string(workspace::root().join(&path)) {
+            // On Windows, git may have changed the ends of lines.
+            let text = text.replace("\r\n", "\n");
+            sources.push(Source { path, text });
+        }
+    }
+    Ok(sources)
 }
 
 impl Source {

@@ -4,6 +4,7 @@
 //! Elsewhere, `setup` reports the missing programs, and the tests that need them are skipped and
 //! listed.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -37,19 +38,30 @@ mod windows;
 mod wine;
 mod workspace;
 
+use summary::Summary;
 use tasks::Arguments;
 
 /// The reason why a task could not be completed.
 type Error = Box<dyn std::error::Error>;
 
+/// What this machine lacks for a task, which is then skipped.
+#[derive(Debug)]
+struct Missing(String);
+
+impl std::error::Error for Missing {}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 fn main() -> ExitCode {
     let Arguments { task } = Arguments::parse();
     task.set_up();
-    let result = task
-        .run()
-        .and_then(|summary| beside::hand_over(&summary).map(|()| summary));
-    let succeeded = match result {
-        Ok(summary) => summary.print(),
+    let summary = Summary::of_attempt("cargo xtask", task.run());
+    let succeeded = match beside::hand_over(&summary) {
+        Ok(()) => summary.print(),
         Err(error) => {
             eprintln!("error: {error}");
             false

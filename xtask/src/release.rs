@@ -21,8 +21,6 @@ mod images;
 mod programs;
 mod sbom;
 
-use programs::Platform;
-
 #[derive(Args)]
 pub(crate) struct Options {
     /// Make only the programs and images of this platform
@@ -57,13 +55,11 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
     }
-    let is_wanted = |platform: &&Platform| {
-        options
-            .platform
-            .as_ref()
-            .is_none_or(|name| name == platform.name)
-    };
-    let wanted: Vec<_> = programs::PLATFORMS.iter().filter(is_wanted).collect();
+    let name = options.platform.as_deref();
+    let wanted: Vec<_> = programs::PLATFORMS
+        .iter()
+        .filter(|platform| name.is_none_or(|name| name == platform.name))
+        .collect();
     let mut sum = Summary::default();
     if let Some(given) = &options.programs {
         for name in names_in(given)?.iter().filter(|name| *name != "SHA256SUMS") {

@@ -7,7 +7,7 @@ use std::process::Command;
 use clap::Args;
 
 use crate::summary::Summary;
-use crate::{test, test_programs, windows, workspace};
+use crate::{Error, test, test_programs, windows, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -30,7 +30,7 @@ pub(crate) const TARGET: &str = "soak";
 pub(crate) const SECONDS: &str = "CSI_PROXY_SOAK_SECONDS";
 
 /// Runs the soak test.
-pub(crate) fn run(options: &Options) -> Summary {
+pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     let seconds = options.seconds.to_string();
     if options.windows {
         return windows::soak(&seconds);
@@ -46,22 +46,19 @@ pub(crate) fn run(options: &Options) -> Summary {
         "--test",
         test::SIMULATOR_TEST,
     ]);
-    test_programs::run("soak", &mut cargo, |program| {
+    Ok(test_programs::run("soak", &mut cargo, |program| {
         let mut command = Command::new(&program.file);
         command.env(SECONDS, &seconds);
         (program.target == TARGET).then_some(command)
-    })
+    }))
 }
 
 /// Runs the soak test on this machine and as a Windows program.
 pub(crate) fn both() -> Summary {
-    let mut sum = run(&Options {
-        seconds: SECONDS_OF_VERIFY,
-        windows: false,
-    });
-    sum += run(&Options {
-        seconds: SECONDS_OF_VERIFY,
-        windows: true,
-    });
+    let mut sum = Summary::default();
+    for (name, windows) in [("soak", false), ("soak of the Windows program", true)] {
+        let seconds = SECONDS_OF_VERIFY;
+        sum += Summary::of_attempt(name, run(&Options { seconds, windows }));
+    }
     sum
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{self, End};
-use crate::{Error, test_output};
+use crate::{Error, Missing, test_output};
 
 /// A test, or a whole part of the tests, that did not run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -105,6 +105,17 @@ impl Summary {
         }
     }
 
+    /// The result of what cannot run on each machine: something missing makes it skipped.
+    pub(crate) fn of_attempt(name: &str, result: Result<Self, Error>) -> Self {
+        result.unwrap_or_else(|error| {
+            if error.is::<Missing>() {
+                Self::skipped(name, &error.to_string())
+            } else {
+                Self::failed(&format!("{name}: {error}"))
+            }
+        })
+    }
+
     /// Runs a command that counts as one check.
     pub(crate) fn of_check(name: &str, command: &mut Command) -> Self {
         let mut output = Vec::new();
@@ -160,7 +171,7 @@ impl Summary {
     /// Runs a part of the tests and adds how long it took. A part that cannot run is a failure.
     pub(crate) fn of_step(name: &str, run: impl FnOnce() -> Result<Self, Error>) -> Self {
         let (start, cpu) = (Instant::now(), cpu_time_of_children());
-        let mut summary = run().unwrap_or_else(|error| Self::failed(&format!("{name}: {error}")));
+        let mut summary = Self::of_attempt(name, run());
         let cpu = cpu_time_of_children().saturating_sub(cpu);
         summary.steps.push(Step {
             name: name.to_owned(),

@@ -115,7 +115,7 @@ impl Task {
             Self::Facts(options) => facts::task(options),
             Self::Differential(options) => differential::run(options),
             Self::Fuzz(options) => fuzz::run(options),
-            Self::Soak(options) => Ok(soak::run(options)),
+            Self::Soak(options) => soak::run(options),
             Self::Bench(options) => bench::run(options),
             Self::Windows(task) => windows::run(task),
         }

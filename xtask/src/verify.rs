@@ -24,7 +24,7 @@ const ALL: [Check; 13] = [
         differential::compare(differential::CALLS, None)
     }),
     ("sensitivity", || Ok(sensitivity::run())),
-    ("Windows tests in German", || Ok(windows::test_in_german())),
+    ("Windows tests in German", windows::test_in_german),
     ("instructions of a call", instructions),
     ("soak", || Ok(soak::both())),
     ("fuzz", || fuzz::run(&fuzz::Options::default())),

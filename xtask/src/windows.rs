@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{Metadata, Package};
+use cargo_metadata::Metadata;
 use clap::Subcommand;
 use object::read::pe::PeFile64;
 use object::read::{NameOrOrdinal, Object as _};
 
 use crate::summary::Summary;
 use crate::test_programs::Program;
-use crate::{Error, bench, facts, process, soak, test, test_programs, wine, workspace};
+use crate::{Error, Missing, bench, facts, process, soak, test, test_programs, wine, workspace};
 
 pub(crate) mod driver;
 
@@ -70,8 +70,8 @@ pub(crate) fn run(task: &Task) -> Result<Summary, Error> {
             "clippy for Windows",
             &mut clippy_command()?,
         )),
-        Task::Test => Ok(test()),
-        Task::TestInGerman => Ok(test_in_german()),
+        Task::Test => test(),
+        Task::TestInGerman => test_in_german(),
         Task::Driver(options) => Ok(Summary::of_result("driver", driver::run(options))),
     }
 }
@@ -266,7 +266,7 @@ fn megabytes(bytes: u64) -> String {
 
 /// Returns the command that runs clippy on the packages with Windows code, or which compiler is
 /// missing.
-pub(crate) fn clippy_command() -> Result<Command, String> {
+pub(crate) fn clippy_command() -> Result<Command, Error> {
     let mut cargo = cargo("clippy")?;
     cargo
         .args(packages())
@@ -276,40 +276,33 @@ pub(crate) fn clippy_command() -> Result<Command, String> {
 
 /// Runs the Windows tests, under Wine unless this is Windows. They are skipped if a program they
 /// need is missing.
-pub(crate) fn test() -> Summary {
+pub(crate) fn test() -> Result<Summary, Error> {
     if is_here() {
         let mut cargo = workspace::cargo();
-        return test_programs::run("windows", cargo.args(["test", "--workspace"]), |program| {
-            Some(Command::new(&program.file))
-        });
+        return Ok(test_programs::run(
+            "windows",
+            cargo.args(["test", "--workspace"]),
+            |program| Some(Command::new(&program.file)),
+        ));
     }
-    let mut cargo = match cargo("test") {
-        Ok(cargo) => cargo,
-        Err(reason) => return Summary::skipped("Windows tests", &reason),
-    };
     // `cargo xtask facts` checks the facts under Wine.
-    under_wine(
+    Ok(under_wine(
         "windows",
-        cargo.args(packages()),
+        cargo("test")?.args(packages()),
         |program| !program.folder.ends_with("verify/facts"),
         &[],
-        wine::Prefix::start(),
-    )
+        &wine::Prefix::start()?,
+    ))
 }
 
 /// Runs the Windows tests under Wine as on the machine of a German user: Windows speaks German, and
 /// the folder for temporary files, which Wine names after the user, has a blank and an umlaut. The
 /// programs are those of [`test()`]: mingw cannot build in a folder with a blank.
-pub(crate) fn test_in_german() -> Summary {
-    const NAME: &str = "Windows tests in German";
+pub(crate) fn test_in_german() -> Result<Summary, Error> {
     const LOCALE: &str = "de_DE.UTF-8";
     if is_here() {
-        return Summary::skipped(NAME, "this is Windows");
+        return Err(Missing("this is Windows".into()).into());
     }
-    let mut cargo = match cargo("test") {
-        Ok(cargo) => cargo,
-        Err(reason) => return Summary::skipped(NAME, &reason),
-    };
     let folder = workspace::target().join("wine-german");
     let locales = folder.join("locales");
     let mut localedef = Command::new("localedef");
@@ -317,29 +310,27 @@ pub(crate) fn test_in_german() -> Summary {
     if fs::create_dir_all(&locales).is_err()
         || process::output(localedef.arg(locales.join(LOCALE))).is_none()
     {
-        return Summary::skipped(NAME, "localedef fails: is the package locales installed?");
+        let reason = "localedef fails: is the package locales installed?";
+        return Err(Missing(reason.into()).into());
     }
     let environment = vec![
         ("USER", "Jo Müller".into()),
         ("LC_ALL", LOCALE.into()),
         ("LOCPATH", locales.into()),
     ];
-    under_wine(
-        NAME,
-        cargo.args(packages()),
+    Ok(under_wine(
+        "Windows tests in German",
+        cargo("test")?.args(packages()),
         |program| !program.folder.ends_with("verify/facts"),
         &[],
-        wine::Prefix::start_with(folder, environment),
-    )
+        &wine::Prefix::start_with(folder, environment)?,
+    ))
 }
 
 /// Runs the soak test of the release build for this many seconds.
-pub(crate) fn soak(seconds: &str) -> Summary {
+pub(crate) fn soak(seconds: &str) -> Result<Summary, Error> {
     const NAME: &str = "soak of the Windows program";
-    let mut cargo = match cargo("test") {
-        Ok(cargo) => cargo,
-        Err(reason) => return Summary::skipped(NAME, &reason),
-    };
+    let mut cargo = cargo("test")?;
     cargo.args(packages()).args([
         "--release",
         "--test",
@@ -350,17 +341,17 @@ pub(crate) fn soak(seconds: &str) -> Summary {
     let environment = [(soak::SECONDS, seconds)];
     let is_run = |program: &Program| program.target == soak::TARGET;
     if is_here() {
-        return test_programs::run(NAME, &mut cargo, |program| {
+        return Ok(test_programs::run(NAME, &mut cargo, |program| {
             is_run(program).then(|| with_environment(Command::new(&program.file), &environment))
-        });
+        }));
     }
-    under_wine(
+    Ok(under_wine(
         NAME,
         &mut cargo,
         is_run,
         &environment,
-        wine::Prefix::start(),
-    )
+        &wine::Prefix::start()?,
+    ))
 }
 
 /// Builds tests for Windows and runs those for which `is_run` returns `true`.
@@ -369,12 +360,8 @@ fn under_wine(
     cargo: &mut Command,
     is_run: impl Fn(&Program) -> bool,
     environment: &[(&str, &str)],
-    prefix: Result<wine::Prefix, String>,
+    prefix: &wine::Prefix,
 ) -> Summary {
-    let prefix = match prefix {
-        Ok(prefix) => prefix,
-        Err(reason) => return Summary::skipped(name, &reason),
-    };
     test_programs::run(name, cargo, |program| {
         is_run(program).then(|| with_environment(prefix.command(&program.file), environment))
     })
@@ -385,33 +372,18 @@ fn with_environment(mut command: Command, environment: &[(&str, &str)]) -> Comma
     command
 }
 
-/// Why a program for Windows could not be built.
-pub(crate) enum NoDaemon {
-    /// No compiler for Windows is installed.
-    NoCompiler(String),
-    /// The build failed.
-    Broken(String),
-}
-
-impl From<NoDaemon> for Error {
-    fn from((NoDaemon::NoCompiler(reason) | NoDaemon::Broken(reason)): NoDaemon) -> Self {
-        reason.into()
-    }
-}
-
 /// Builds the daemon for Windows in the form that is shipped.
-pub(crate) fn daemon() -> Result<PathBuf, NoDaemon> {
-    let cargo = cargo("build").map_err(NoDaemon::NoCompiler)?;
-    ship(cargo).map_err(|error| NoDaemon::Broken(error.to_string()))
+pub(crate) fn daemon() -> Result<PathBuf, Error> {
+    ship(cargo("build")?)
 }
 
 /// Returns the daemon for tests, after building it.
-pub(crate) fn debug_daemon() -> Result<PathBuf, NoDaemon> {
+pub(crate) fn debug_daemon() -> Result<PathBuf, Error> {
     debug_program(DAEMON, DAEMON)
 }
 
 /// Returns the Windows program that serves a simulated node, after building it.
-pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
+pub(crate) fn simulator() -> Result<PathBuf, Error> {
     debug_program(SIMULATOR, SIMULATOR)
 }
 
@@ -419,19 +391,19 @@ pub(crate) fn simulator() -> Result<PathBuf, NoDaemon> {
 ///
 /// All of these packages are built as the command `test` builds them, so that no package is built
 /// again with other features. Cargo builds the programs of a package with its tests.
-pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, NoDaemon> {
+pub(crate) fn debug_program(package: &str, program: &str) -> Result<PathBuf, Error> {
     assert!(PACKAGES.contains(&package), "{package} is in the list");
-    let mut cargo = cargo("test").map_err(NoDaemon::NoCompiler)?;
+    let mut cargo = cargo("test")?;
     cargo.args(packages()).arg("--no-run");
-    process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
+    process::must_succeed(&mut cargo)?;
     Ok(folder(TARGET, "debug").join(format!("{program}.exe")))
 }
 
 /// Returns the program of a package in its release build.
-pub(crate) fn release_program(package: &str) -> Result<PathBuf, NoDaemon> {
-    let mut cargo = cargo("build").map_err(NoDaemon::NoCompiler)?;
+pub(crate) fn release_program(package: &str) -> Result<PathBuf, Error> {
+    let mut cargo = cargo("build")?;
     cargo.args(["--release", "-p", package]);
-    process::must_succeed(&mut cargo).map_err(|error| NoDaemon::Broken(error.to_string()))?;
+    process::must_succeed(&mut cargo)?;
     Ok(folder(TARGET, "release").join(format!("{package}.exe")))
 }
 
@@ -443,11 +415,10 @@ fn packages() -> impl Iterator<Item = &'static str> {
 
 /// Returns the file names of the shipped programs.
 fn programs(metadata: &Metadata) -> Vec<String> {
-    let packages = metadata.workspace_packages();
-    let is_shipped = |package: &&Package| SHIPPED_PACKAGES.contains(&package.name.as_str());
-    let targets = packages
+    let targets = metadata
+        .workspace_packages()
         .into_iter()
-        .filter(is_shipped)
+        .filter(|package| SHIPPED_PACKAGES.contains(&package.name.as_str()))
         .flat_map(|package| &package.targets);
     targets
         .filter(|target| target.is_bin())
@@ -461,14 +432,15 @@ pub(crate) fn is_here() -> bool {
 }
 
 /// Returns `cargo <verb>` for the Windows target, in the source tree, or what is missing.
-fn cargo(verb: &str) -> Result<Command, String> {
+fn cargo(verb: &str) -> Result<Command, Error> {
     if is_here() || (has_target(TARGET) && process::find(LINKER).is_some()) {
         return Ok(cargo_for(TARGET, &[verb]));
     }
-    Err(format!(
+    Err(Missing(format!(
         "no compiler for {TARGET}: run `rustup target add {TARGET}`, and install mingw, on Debian \
          the package {LINKER_PACKAGE}"
     ))
+    .into())
 }
 
 /// Returns whether the compiler has the standard library of a target.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Error, process, workspace};
+use crate::{Error, Missing, process, workspace};
 
 const PROBE: &str = include_str!("wine/probe.c");
 const BCRYPTPRIMITIVES: &str = include_str!("wine/bcryptprimitives.c");
@@ -47,19 +47,19 @@ pub(crate) struct Prefix {
 impl Prefix {
     /// Creates the prefix if it does not exist, starts it and probes its features. The error states
     /// what is missing.
-    pub(crate) fn start() -> Result<Self, String> {
+    pub(crate) fn start() -> Result<Self, Error> {
         Self::start_in(workspace::target().join("wine"))
     }
 
     /// Does the same with the prefix in a folder. Programs in different prefixes do not see each
     /// other's pipes.
-    pub(crate) fn start_in(folder: PathBuf) -> Result<Self, String> {
+    pub(crate) fn start_in(folder: PathBuf) -> Result<Self, Error> {
         Self::start_with(folder, Environment::new())
     }
 
     /// Does the same with these variables.
-    pub(crate) fn start_with(folder: PathBuf, environment: Environment) -> Result<Self, String> {
-        let (loader, server) = programs().ok_or("Wine is not installed")?;
+    pub(crate) fn start_with(folder: PathBuf, environment: Environment) -> Result<Self, Error> {
+        let (loader, server) = programs().ok_or(Missing("Wine is not installed".into()))?;
         let mut prefix = Self {
             folder,
             loader,
@@ -67,12 +67,8 @@ impl Prefix {
             environment,
             lacks: Vec::new(),
         };
-        prefix
-            .boot()
-            .map_err(|error| format!("cannot start Wine: {error}"))?;
-        prefix
-            .probe()
-            .map_err(|error| format!("cannot run a program under Wine: {error}"))?;
+        let started = prefix.boot().and_then(|()| prefix.probe());
+        started.map_err(|error| Missing(format!("cannot run a program under Wine: {error}")))?;
         Ok(prefix)
     }
 

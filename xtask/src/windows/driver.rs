@@ -9,7 +9,7 @@ use std::thread;
 
 use clap::Args;
 
-use super::{NoDaemon, simulator};
+use super::simulator;
 use crate::process::{self, KillOnDrop};
 use crate::{Error, wine, workspace};
 
@@ -35,7 +35,7 @@ pub(super) fn run(options: &Options) -> Result<bool, Error> {
         .iter()
         .map(|address| format!("-listen={address}"))
         .collect();
-    let node = Node::start(options.node.as_deref(), "-v=2", &flags)??;
+    let node = Node::start(options.node.as_deref(), "-v=2", &flags)?;
     let mut driver = node.command(&options.driver[0]);
     Ok(process::succeeds(driver.args(&options.driver[1..]))?)
 }
@@ -49,22 +49,14 @@ pub(crate) struct Node {
 
 impl Node {
     /// Builds and starts csi-proxy-sim.exe with this flag for its log and further flags, and waits
-    /// until it serves. The inner error states what is missing here.
-    pub(crate) fn start(
-        file: Option<&Path>,
-        log: &str,
-        flags: &[String],
-    ) -> Result<Result<Self, String>, Error> {
-        let program = match simulator() {
-            Ok(program) => program,
-            Err(NoDaemon::NoCompiler(missing)) => return Ok(Err(missing)),
-            Err(NoDaemon::Broken(error)) => return Err(error.into()),
-        };
-        let on_windows = super::is_here();
-        let start_prefix = || wine::Prefix::start_in(workspace::target().join("wine-driver"));
-        let prefix = match (!on_windows).then(start_prefix).transpose() {
-            Ok(prefix) => prefix,
-            Err(missing) => return Ok(Err(missing)),
+    /// until it serves.
+    pub(crate) fn start(file: Option<&Path>, log: &str, flags: &[String]) -> Result<Self, Error> {
+        let program = simulator()?;
+        let folder = workspace::target().join("wine-driver");
+        let prefix = if super::is_here() {
+            None
+        } else {
+            Some(wine::Prefix::start_in(folder)?)
         };
         let mut command = command(prefix.as_ref(), program);
         command
@@ -93,10 +85,10 @@ impl Node {
             return Err("csi-proxy-sim ended before it served the node".into());
         }
         thread::spawn(move || output.for_each(drop));
-        Ok(Ok(Self {
+        Ok(Self {
             _simulator: simulator,
             prefix,
-        }))
+        })
     }
 
     /// Returns a command for a Windows program that runs on the node.
