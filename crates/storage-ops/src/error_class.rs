@@ -573,6 +573,9 @@ const KINDS: &[(ErrorKind, &[OsError])] = &[
     ),
 ];
 
+/// The first code of a failed call of WMI or COM: an HRESULT.
+pub(crate) const HRESULT_FAILURE: u32 = 0x8000_0000;
+
 fn find(code: OsError) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.code == code)
 }
