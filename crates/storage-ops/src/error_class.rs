@@ -592,6 +592,12 @@ fn kind(code: OsError) -> ErrorKind {
         })
 }
 
+/// Returns whether the code is a system error code that no page names for the calls of csi-proxy:
+/// none that blames an argument, and none of COM or WMI.
+pub(crate) fn is_unlisted(code: OsError) -> bool {
+    code.0 < HRESULT_FAILURE && !code.has_words()
+}
+
 /// Returns whether the code is a status of the iSCSI initiator (`ISDSC_...`).
 pub(crate) fn is_of_initiator(code: OsError) -> bool {
     code == OsError::ISDSC_OPERATION_REQUIRES_REBOOT || code.0 >> 16 == 0xefff
