@@ -46,6 +46,11 @@ macro_rules! codes {
                 Some(match self { $(Self::$name => stringify!($name),)* _ => return None })
             }
 
+            /// Returns whether this crate has words for the code: whether one of the pages names it.
+            pub fn has_words(self) -> bool {
+                self.message().is_some()
+            }
+
             #[cfg(test)]
             const ALL: &[Self] = &[$(Self::$name),*];
 

@@ -573,6 +573,9 @@ const KINDS: &[(ErrorKind, &[OsError])] = &[
     ),
 ];
 
+/// The first code of a failed call of WMI or COM: an HRESULT.
+pub(crate) const HRESULT_FAILURE: u32 = 0x8000_0000;
+
 fn find(code: OsError) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.code == code)
 }
@@ -587,6 +590,12 @@ fn kind(code: OsError) -> ErrorKind {
         } else {
             Internal
         })
+}
+
+/// Returns whether the code is a system error code that no page names for the calls of csi-proxy:
+/// none that blames an argument, and none of COM or WMI.
+pub(crate) fn is_unlisted(code: OsError) -> bool {
+    code.0 < HRESULT_FAILURE && !code.has_words()
 }
 
 /// Returns whether the code is a status of the iSCSI initiator (`ISDSC_...`).

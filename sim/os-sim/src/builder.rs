@@ -326,6 +326,7 @@ impl Builder {
         let target = Target {
             iqn: iqn.to_owned(),
             portals,
+            redirects_to: None,
             chap: Chap::None,
             luns: Vec::new(),
         };

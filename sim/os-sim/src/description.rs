@@ -115,8 +115,13 @@ pub struct DiskDescription {
     /// The size of the data partition in bytes. Default: the largest possible size.
     #[serde(with = "quantity::some_size")]
     pub partition_size: Option<u64>,
+    /// The size in bytes of a recovery partition right behind the data partition. Default: none.
+    #[serde(with = "quantity::some_size")]
+    pub recovery_partition: Option<u64>,
     /// Whether the volume can be read.
     pub volume: VolumeHealth,
+    /// The drive letter of the volume. Default: none.
+    pub letter: Option<char>,
     /// The GUID of the volume. Default: a generated GUID.
     pub volume_id: Option<Uuid>,
     /// The extents of the volume on other disks.
@@ -297,7 +302,9 @@ impl Default for DiskDescription {
             file_system: None,
             file_system_size: None,
             partition_size: None,
+            recovery_partition: None,
             volume: VolumeHealth::Readable,
+            letter: None,
             volume_id: None,
             spans: Vec::new(),
         }

@@ -307,14 +307,24 @@ impl State {
         };
         let root = self.root(fs)?;
         for length in 1..=names.len() {
-            match self.resolve_from(fs, root, names[..length].to_vec(), AtLink::Follow, true)? {
-                Resolved::File(fs, file) if !self.file_system(fs)?.record(file)?.is_directory() => {
-                    return Err(OsError::DIRECTORY);
+            let mut resolve = |follow_last| {
+                let names = names[..length].to_vec();
+                self.resolve_from(fs, root, names, AtLink::Follow, follow_last)
+            };
+            match resolve(true) {
+                Ok(Resolved::File(fs, file)) => {
+                    if !self.file_system(fs)?.record(file)?.is_directory() {
+                        return Err(OsError::DIRECTORY);
+                    }
                 }
-                Resolved::File(..) => {}
-                Resolved::Missing { fs, parent, name } => {
+                Ok(Resolved::Missing { fs, parent, name }) => {
                     self.create(fs, parent, &name, true)?;
                 }
+                // The link cannot be followed, so Go makes a directory of its name.
+                Err(_) if matches!(resolve(false), Ok(Resolved::File(..))) => {
+                    return Err(OsError::ALREADY_EXISTS);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())

@@ -87,6 +87,9 @@ pub struct Target {
     pub iqn: String,
     /// The portals through which it can be reached.
     pub portals: Vec<PortalAddress>,
+    /// The portal to which each login is redirected. Default: logins are not redirected.
+    #[serde(default)]
+    pub redirects_to: Option<PortalAddress>,
     /// How it authenticates initiators.
     #[serde(default)]
     pub chap: Chap,
@@ -432,7 +435,7 @@ impl Iscsi {
     fn position(&self, iqn: &str, at: &PortalAddress) -> Option<usize> {
         self.targets
             .iter()
-            .position(|target| target.iqn.eq_ignore_ascii_case(iqn) && target.portals.contains(at))
+            .position(|target| target.iqn.eq_ignore_ascii_case(iqn) && target.is_at(at))
     }
 
     fn target(&self, iqn: &str, at: &PortalAddress) -> Option<&Target> {
@@ -448,6 +451,11 @@ impl Iscsi {
 }
 
 impl Target {
+    /// Returns whether the target can be reached through a portal.
+    fn is_at(&self, at: &PortalAddress) -> bool {
+        self.portals.contains(at) || self.redirects_to.as_ref() == Some(at)
+    }
+
     /// Returns whether both targets have the same name at the same portal.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         self.iqn.eq_ignore_ascii_case(&other.iqn)

@@ -13,6 +13,7 @@ use os::{Instance, OsError, OsResult, Returned, Secret, Uuid, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::description::quantity;
+use crate::files::file_name::upper_case;
 use crate::wmi::method_call::{Arguments, Method, created, instance, method, returned, text};
 use crate::wmi::wql::ObjectPath;
 
@@ -44,6 +45,9 @@ pub struct Server {
     /// How long it takes to answer a request.
     #[serde(default, with = "quantity::duration")]
     pub answer_takes: Duration,
+    /// Whether it supports encryption.
+    #[serde(default = "quantity::yes")]
+    pub encryption: bool,
     /// Its shares.
     #[serde(default)]
     pub shares: Vec<Share>,
@@ -86,7 +90,7 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
-    /// `\\host\share`, or a directory on it, in lower case.
+    /// `\\host\share`, or a directory on it.
     pub remote: String,
     /// The user, or `None` for a guest.
     #[serde(default)]
@@ -121,8 +125,8 @@ impl User {
     /// domain, the client may name any domain.
     fn is(&self, name: &str) -> bool {
         let bare = name.rsplit('\\').next().unwrap_or(name);
-        self.name.eq_ignore_ascii_case(name)
-            || !self.name.contains('\\') && self.name.eq_ignore_ascii_case(bare)
+        let own = upper_case(&self.name);
+        own == upper_case(name) || !own.contains('\\') && own == upper_case(bare)
     }
 }
 
@@ -141,6 +145,7 @@ impl Server {
             host: host.to_owned(),
             reachable: true,
             answer_takes: Duration::ZERO,
+            encryption: true,
             shares: Vec::new(),
             users: Vec::new(),
         }
@@ -149,7 +154,7 @@ impl Server {
     fn share(&self, name: &str) -> Option<&Share> {
         self.shares
             .iter()
-            .find(|share| share.name.eq_ignore_ascii_case(name))
+            .find(|share| upper_case(&share.name) == upper_case(name))
     }
 
     fn user(&self, name: &str) -> Option<&User> {
@@ -183,19 +188,15 @@ impl Smb {
 
     /// Adds mappings that Windows restored after a restart.
     pub(crate) fn restore(&mut self, mappings: &[Mapping]) {
-        let in_lower_case = |mapping: &Mapping| Mapping {
-            remote: mapping.remote.to_lowercase(),
-            ..mapping.clone()
-        };
-        self.mappings.extend(mappings.iter().map(in_lower_case));
+        self.mappings.extend_from_slice(mappings);
     }
 
-    /// Returns the name of a share, `host\share` in lower case, by the identity of its directory
+    /// Returns the name of a share, `host\share` in upper case, by the identity of its directory
     /// tree.
     pub(crate) fn name_of(&self, tree: Uuid) -> Option<String> {
         self.servers.iter().find_map(|server| {
             let share = server.shares.iter().find(|share| share.tree == tree)?;
-            Some(format!(r"{}\{}", server.host, share.name).to_lowercase())
+            Some(upper_case(&format!(r"{}\{}", server.host, share.name)))
         })
     }
 
@@ -205,7 +206,7 @@ impl Smb {
     }
 
     /// Calls `method` of a mapping or of the class. `open_shares` are the shares, as `host\share`
-    /// in lower case, on which files are open.
+    /// in upper case, on which files are open.
     ///
     /// On Windows the call takes [`Self::duration`]: call this when that time has passed.
     pub fn call(
@@ -319,10 +320,7 @@ impl Smb {
     }
 
     fn create(&mut self, arguments: Arguments<'_>) -> OsResult<Returned> {
-        let remote = arguments
-            .text("RemotePath")?
-            .unwrap_or_default()
-            .to_lowercase();
+        let remote = arguments.text("RemotePath")?.unwrap_or_default().to_owned();
         let privacy = arguments.bool("RequirePrivacy")?.unwrap_or_default();
         let persistent = arguments.bool("Persistent")?.unwrap_or(true);
         let credential = arguments
@@ -366,6 +364,9 @@ impl Smb {
             .server(&host)
             .filter(|server| server.reachable)
             .ok_or(OsError::BAD_NETPATH)?;
+        if mapping.privacy && !server.encryption {
+            return Err(OsError::NETWORK_ACCESS_DENIED);
+        }
         let mut sessions = self
             .mappings
             .iter()
@@ -422,13 +423,13 @@ impl Smb {
     fn server(&self, host: &str) -> Option<&Server> {
         self.servers
             .iter()
-            .find(|server| server.host.eq_ignore_ascii_case(host))
+            .find(|server| upper_case(&server.host) == upper_case(host))
     }
 
     fn position(&self, remote: &str) -> Option<usize> {
         self.mappings
             .iter()
-            .position(|mapping| mapping.remote == remote.to_lowercase())
+            .position(|mapping| upper_case(&mapping.remote) == upper_case(remote))
     }
 }
 
@@ -440,13 +441,13 @@ impl Mapping {
     /// Returns whether the SMB client considers `user` to be the user of the mapping.
     fn is_of(&self, user: Option<&str>) -> bool {
         let known = self.user.as_deref().filter(|_| !self.restored);
-        known.map(str::to_ascii_lowercase) == user.map(str::to_ascii_lowercase)
+        known.map(upper_case) == user.map(upper_case)
     }
 
     /// Returns whether `remote` is a directory below the mapped path.
     fn is_above(&self, remote: &str) -> bool {
-        remote
-            .strip_prefix(&self.remote)
+        upper_case(remote)
+            .strip_prefix(&upper_case(&self.remote))
             .is_some_and(|rest| rest.starts_with('\\'))
     }
 
@@ -487,10 +488,10 @@ fn split_credential(text: &str) -> Option<(String, Secret)> {
     None
 }
 
-/// Returns the host and share of a UNC path in lower case.
+/// Returns the host and share of a UNC path in upper case.
 fn split(remote: &str) -> Option<(String, String)> {
-    let lower = remote.to_lowercase();
-    let mut parts = lower.strip_prefix(r"\\")?.split('\\');
+    let upper = upper_case(remote);
+    let mut parts = upper.strip_prefix(r"\\")?.split('\\');
     let host = parts.next()?;
     let share = parts.next()?;
     (!host.is_empty() && !share.is_empty()).then(|| (host.to_owned(), share.to_owned()))

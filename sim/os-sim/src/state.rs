@@ -22,9 +22,6 @@ use crate::wmi::storage_jobs::{Job, JobResult};
 /// Identifies a device; never used twice on a node.
 pub(crate) type DeviceId = u64;
 
-/// How long a disk stays online before a policy takes it offline again.
-const POLICY_DELAY: Duration = Duration::from_millis(50);
-
 /// A simulated node's state.
 #[derive(Clone, Default)]
 pub(crate) struct State {
@@ -289,7 +286,7 @@ impl State {
                 self.give_new_signature(device);
             }
             if is_policy || collides && is_read_only {
-                self.schedule(POLICY_DELAY, Event::PolicyTakesOffline(device));
+                self.schedule(self.timing.policy, Event::PolicyTakesOffline(device));
             }
         }
         self.announce_volumes(device);

@@ -175,6 +175,10 @@ impl State {
         arguments: &[(&str, Value)],
     ) -> OsResult<Returned> {
         if object.is_of(smb::GLOBAL_MAPPING) {
+            let is_create = method.eq_ignore_ascii_case("Create");
+            if is_create && self.is_stopped("LanmanWorkstation") {
+                return Err(OsError::WKSTA_NOT_STARTED);
+            }
             let open_shares = self.open_shares();
             return self.smb.call(object, method, arguments, &open_shares);
         }
@@ -196,7 +200,7 @@ impl State {
         Ok(returned)
     }
 
-    /// Returns the shares on which files are open, as `host\share` in lower case.
+    /// Returns the shares on which files are open, as `host\share` in upper case.
     fn open_shares(&self) -> BTreeSet<String> {
         let share = |opened: &Opened| match opened.object {
             Object::File {
@@ -208,14 +212,19 @@ impl State {
         self.handles.values().filter_map(share).collect()
     }
 
-    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the node has the iSCSI initiator service and the
-    /// service does not run.
+    /// Fails with `ISDSC_SERVICE_NOT_RUNNING` if the iSCSI initiator service does not run.
     fn check_iscsi_service(&mut self) -> OsResult<()> {
-        let now = Time(self.now);
-        match self.services.state("MSiSCSI", now) {
-            Ok(RUNNING) | Err(_) => Ok(()),
-            Ok(_) => Err(OsError::ISDSC_SERVICE_NOT_RUNNING),
+        if self.is_stopped("MSiSCSI") {
+            return Err(OsError::ISDSC_SERVICE_NOT_RUNNING);
         }
+        Ok(())
+    }
+
+    /// Returns whether the node has a service and the service does not run.
+    pub(crate) fn is_stopped(&mut self, service: &str) -> bool {
+        let now = Time(self.now);
+        let state = self.services.state(service, now);
+        state.is_ok_and(|state| state != RUNNING)
     }
 
     /// Returns the result of a job, or `None` while the job runs. A job that a restart of the node

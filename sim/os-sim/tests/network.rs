@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use os::{CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Value};
+use os::{
+    CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Secret, ServiceAccess,
+    U16String, Value,
+};
 use os_sim::{Sim, node};
 
 const GIB: u64 = 1 << 30;
@@ -71,6 +74,108 @@ fn a_call_to_a_server_that_does_not_answer_takes_the_timeout_and_continues_after
     );
     assert_eq!(added, Err(OsError::ISDSC_CONNECTION_FAILED));
     assert_eq!(node.now() - after_server, Duration::from_secs(15));
+}
+
+/// Maps a share of the server `files`, which has the user `CORP\jürgen` with the password `pw`.
+fn map(os: &dyn Os, share: &str, user: &str, privacy: bool) -> OsResult<u32> {
+    let credential = format!("{}:pw", user.replace('\\', r"\\"));
+    let arguments = [
+        ("RemotePath", text(&format!(r"\\files\{share}"))),
+        ("Credential", Value::Secret(Secret::new(credential))),
+        ("RequirePrivacy", Value::Bool(privacy)),
+    ];
+    let class = "MSFT_SmbGlobalMapping";
+    call(os, Namespace::Smb, class, "Create", &arguments)
+}
+
+/// Returns a node with that server, which has these further keys.
+fn with_server(keys: &str) -> Sim {
+    let server = format!("[[smb_server]]\nhost = 'files'\n{keys}\n");
+    let shares = "shares = [{ name = 'Größe' }, { name = 'Οδός' }, { name = 'straße' }]\n";
+    let users = "users = [{ name = 'CORP\\jürgen', password = 'pw' }]\n";
+    Sim::from_toml(&format!("{server}{shares}{users}")).unwrap()
+}
+
+#[test]
+fn a_server_without_encryption_accepts_a_mapping_that_does_not_require_it() {
+    let node = with_server("encryption = false");
+    let user = r"CORP\jürgen";
+    assert_eq!(
+        map(&node, "Größe", user, true),
+        Err(OsError::NETWORK_ACCESS_DENIED)
+    );
+    assert_eq!(map(&node, "Größe", user, false), Ok(0));
+}
+
+#[test]
+fn names_of_shares_and_accounts_have_no_case() {
+    let node = with_server("");
+    let upper = r"corp\JÜRGEN";
+    assert_eq!(map(&node, "GRÖßE", upper, true), Ok(0));
+    assert_eq!(map(&node, "ΟΔΌΣ", r"CORP\Jürgen", true), Ok(0));
+    assert_eq!(map(&node, "οδόσ", upper, true), Err(OsError(85)));
+    for other in ["STRASSE", "Grosse"] {
+        assert_eq!(map(&node, other, upper, true), Err(OsError::BAD_NET_NAME));
+    }
+    let other = map(&node, "straße", r"CORP\JUERGEN", true);
+    assert_eq!(other, Err(OsError::SESSION_CREDENTIAL_CONFLICT));
+    for path in [r"\\FILES\GRÖßE", r"\\files\größe\", r"\\files\ΟΔΌΣ"] {
+        assert!(node.external().exists(path), "{path}");
+    }
+}
+
+#[test]
+fn while_the_workstation_service_is_stopped_no_share_is_mapped_or_opened() {
+    let file = "[[service]]\nname = 'LanmanWorkstation'\ndisplay_name = 'Workstation'\n\
+                   state = 'running'\n[[smb_server]]\nhost = 'files'\n\
+                   shares = [{ name = 'share', guest = true }, { name = 'other', guest = true }]\n";
+    let node = Sim::from_toml(file).unwrap();
+    let map = |share: &str| {
+        let remote = [("RemotePath", text(&format!(r"\\files\{share}")))];
+        let class = "MSFT_SmbGlobalMapping";
+        call(&node, Namespace::Smb, class, "Create", &remote)
+    };
+    let name = U16String::from_str("LanmanWorkstation");
+    let service = |access| node.open_service(&name, access).unwrap();
+    assert_eq!(map("share"), Ok(0));
+    service(ServiceAccess::Stop).stop().unwrap();
+    assert_eq!(map("other"), Err(OsError::WKSTA_NOT_STARTED));
+    assert_eq!(
+        node.external().read(r"\\files\share\x"),
+        Err(OsError::BAD_NETPATH)
+    );
+    service(ServiceAccess::Start).start().unwrap();
+    assert_eq!(map("other"), Ok(0));
+    assert!(node.external().exists(r"\\files\share"));
+}
+
+#[test]
+fn a_session_follows_a_redirected_login_and_loses_its_connection_with_that_portal() {
+    let target = format!(
+        "[[iscsi_portal]]\naddress = '10.0.0.1'\n[[iscsi_portal]]\naddress = '10.0.0.2'\n\
+         [[iscsi_target]]\niqn = '{IQN}'\nportals = [{{ address = '10.0.0.1' }}]\n\
+         redirects_to = {{ address = '10.0.0.2' }}\nluns = [{{ number = 0, size = '1 GiB' }}]\n"
+    );
+    let node = Sim::from_toml(&target).unwrap();
+    log_in(&node);
+    let connections = || {
+        let wql = "SELECT * FROM MSFT_iSCSIConnection";
+        let rows = query(&node, Namespace::Storage, wql);
+        let address = |row: &Instance| row.text("TargetAddress").map(str::to_owned);
+        rows.iter().filter_map(address).collect::<Vec<_>>()
+    };
+    assert_eq!(connections(), ["10.0.0.2"]);
+    assert!(node.set_portal_reachable("10.0.0.1", 3260, false));
+    assert_eq!(connections(), ["10.0.0.2"]);
+    assert!(node.set_portal_reachable("10.0.0.2", 3260, false));
+    assert!(connections().is_empty());
+    let unknown = target.replace("to = { address = '10.0.0.2'", "to = { address = '10.0.0.3'");
+    let error = Sim::from_toml(&unknown).expect_err("no such portal");
+    assert!(
+        error
+            .to_string()
+            .contains("no iscsi_portal has the address 10.0.0.3")
+    );
 }
 
 fn log_in(os: &dyn Os) {

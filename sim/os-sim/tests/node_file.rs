@@ -72,6 +72,48 @@ fn every_kind_of_disk_is_written_and_created_again() {
 }
 
 #[test]
+fn a_recovery_partition_and_a_drive_letter_are_written_and_created_again() {
+    for content in ["partitioned", "mbr"] {
+        let disk = format!(
+            "[[disk]]\nsize = '10 GiB'\ngrown_to = '20 GiB'\ncontent = '{content}'\n\
+             file_system = 'NTFS'\nrecovery_partition = '500 MiB'\nletter = 'D'\n"
+        );
+        let sim = created(&disk);
+        let partitions = sim.disk(1).expect("the disk").partitions;
+        let [.., data, recovery] = &partitions[..] else {
+            panic!("{partitions:?}")
+        };
+        assert_eq!(
+            (data.offset + data.length, recovery.length),
+            (recovery.offset, 500 << 20)
+        );
+        sim.external().write(r"D:\data", "x").expect("a file");
+        let file = assert_survives(&sim);
+        assert!(!file.contains("# Left out"), "{file}");
+        assert_eq!(created(&file).external().read(r"D:\data").unwrap(), b"x");
+    }
+    for (keys, reason) in [
+        ("letter = 'D'", "letter needs a volume"),
+        (
+            "recovery_partition = '1 MiB'",
+            "recovery_partition needs a volume",
+        ),
+        ("content = 'mbr'\nletter = 'C'", "letter is one of D to Z"),
+        (
+            "content = 'mbr'\nrecovery_partition = '600 MiB'",
+            "a disk twice as large",
+        ),
+    ] {
+        let error = Description::from_toml(&format!("[[disk]]\nsize = '1 GiB'\n{keys}\n"));
+        let error = error.expect_err(keys).to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let lettered = "[[disk]]\nsize = '1 GiB'\ncontent = 'mbr'\nletter = 'D'\n";
+    let error = Sim::from_toml(&lettered.repeat(2)).expect_err("one letter for two volumes");
+    assert!(error.to_string().contains("the letter D too"), "{error}");
+}
+
+#[test]
 fn files_links_and_mount_points_are_written_and_created_again() {
     let sim = os_sim::node()
         .disk(1 << 30)
@@ -125,7 +167,7 @@ fn a_mapping_is_written_and_created_again_if_it_survives_a_restart() {
     assert!(sim.rotate_smb_password("files", "user", "new"));
     let file = sim.node_file();
     assert!(
-        file.contains(r"# Left out: the SMB mapping of \\files\share.")
+        file.contains(r"# Left out: the SMB mapping of \\Files\share.")
             && !file.contains("[[smb_mapping]]"),
         "{file}"
     );

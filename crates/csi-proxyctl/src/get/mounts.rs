@@ -15,6 +15,7 @@ pub(super) const COLUMNS: [Column; 3] = [
         Some(STALE) => "stale: its volume no longer exists".to_owned(),
         Some(NOT_MOUNTED) => "not a mount point".to_owned(),
         Some(MISSING) => "no such path".to_owned(),
+        Some(SHARE) => "a share, which is no volume".to_owned(),
         _ => shown(&row["volume"]),
     }),
 ];
@@ -24,12 +25,14 @@ const MOUNTED: &str = "mounted";
 const STALE: &str = "stale";
 const NOT_MOUNTED: &str = "not mounted";
 const MISSING: &str = "missing";
+const SHARE: &str = "share";
 
-/// What the errors of a stale mount point and of a missing path contain. The status code is that of
-/// a path where nothing is mounted, so that drivers mount there again, and the response has no
-/// other details. The golden files of `get mounts` hold the texts.
+/// What the errors of a stale mount point, of a missing path and of a share contain. The status
+/// code is that of a path where nothing is mounted, so that drivers mount there again, and the
+/// response has no other details. The golden files of `get mounts` hold the texts.
 const STALE_TEXT: &str = "the mount point is stale";
 const MISSING_TEXT: &str = "there is no file or directory at the path";
+const SHARE_TEXT: &str = "the path leads to a share";
 
 pub(super) fn command() -> Command {
     Command::new("mounts")
@@ -68,6 +71,8 @@ pub(super) async fn fetch(matches: &ArgMatches, client: &Client) -> Result<Listi
                     STALE
                 } else if is(MISSING_TEXT) {
                     MISSING
+                } else if is(SHARE_TEXT) {
+                    SHARE
                 } else {
                     NOT_MOUNTED
                 }

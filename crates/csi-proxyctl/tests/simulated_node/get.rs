@@ -77,17 +77,21 @@ async fn tables_show_what_the_node_has() {
         texts::golden!(name, text);
     }
     sim.unplug_disk(2).expect("a disk");
+    let share = sim.external().symlink(r"C:\share", r"\\nowhere\share");
+    share.expect("a link");
     let mounts = [
         "get",
         "mounts",
         r"C:\var\lib\kubelet\plugins\mine\mount",
         r"C:\missing",
+        r"C:\share",
     ];
     texts::golden!("get-mounts-stale.txt", run(&sockets, &mounts).ok());
     let rows: Value =
         serde_json::from_str(&run(&sockets, &[&mounts[..], &["-o", "json"]].concat()).ok())
             .unwrap();
-    assert_eq!([&rows[0]["state"], &rows[1]["state"]], ["stale", "missing"]);
+    let state = |row: usize| &rows[row]["state"];
+    assert_eq!([0, 1, 2].map(state), ["stale", "missing", "share"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

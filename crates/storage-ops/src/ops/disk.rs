@@ -12,7 +12,7 @@ use os::{Instance, Namespace, Os, OsError, U16String};
 
 use crate::devices::{Disk, disk_identifiers};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition, quoted};
-use crate::error_class::ErrorClass;
+use crate::error_class::{ErrorClass, HRESULT_FAILURE};
 use crate::executor::operation::{Coalesce, Operation};
 use crate::node::run::Run;
 use crate::provider::instances::refresh_all;
@@ -28,9 +28,6 @@ pub use partition::PartitionDisk;
 
 /// How long a storage port may take to be scanned. One that hangs must not stop all scans.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
-
-/// The first code of a failed call of WMI or COM: an HRESULT.
-const HRESULT_FAILURE: u32 = 0x8000_0000;
 
 /// Lists the locations of the disks. Leaves out disks that are not attached to an adapter, such as
 /// a mounted VHDX.
@@ -377,10 +374,7 @@ impl Operation for SetDiskState {
         let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(run.node(), self.disk)?;
-        }
-        set_state(run, &disk, self.online).await?;
-        if !self.online {
-            return Ok(());
+            return set_state(run, &disk, false).await;
         }
         let volumes = wait_for_volumes_online(run, &disk).await?;
         match bring_volumes_online(run, &disk, &volumes).await {

@@ -122,6 +122,34 @@ fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_th
 }
 
 #[test]
+fn a_volume_of_more_than_16_tib_gets_larger_clusters_or_an_error_that_names_the_flag() {
+    let volume_of = |tib: u64, unit: Option<u32>| {
+        let sim = os_sim::node().disk(tib * 1024 * GIB).partitioned().build();
+        let config = Config::default().with(|c| c.format_allocation_unit = unit);
+        let node = Node::new(sim.process(), config);
+        let volume = volume_on(&node, 1);
+        (sim, node, FormatVolume::new(volume))
+    };
+    for (tib, unit, cluster) in [
+        (16, None, 4096),
+        (17, None, 8192),
+        (64, None, 16384),
+        (17, Some(8192), 8192),
+    ] {
+        let (sim, node, format) = volume_of(tib, unit);
+        node.run(&format).unwrap();
+        assert_eq!(sim.volume_on(1).unwrap().cluster, cluster, "{tib} TiB");
+    }
+    let (_, node, format) = volume_of(17, Some(4096));
+    let error = refused(&node, &format, ErrorKind::FailedPrecondition);
+    assert!(
+        error.code() == Some(OsError(43003))
+            && error.to_string().contains("-format-allocation-unit"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry() {
     let (sim, volume) = raw();
     let node = with_fault(

@@ -398,11 +398,12 @@ fn growth_that_was_undone_is_not_reported_as_success() {
 }
 
 #[test]
-fn a_file_system_smaller_than_its_partition_is_extended_if_it_is_ntfs() {
+fn a_file_system_smaller_than_its_partition_is_extended_if_windows_can_extend_it() {
     for (name, sector, fills) in [
         ("NTFS", 512, true),
         ("NTFS", 4096, true),
-        ("ReFS", 512, false),
+        ("ReFS", 512, true),
+        ("exFAT", 512, false),
     ] {
         let disk = os_sim::node()
             .disk(GIB)

@@ -15,7 +15,7 @@ use faults::{Fault, FaultAction, Layer, Layered, Probed, Race, Trace, When};
 use os::{
     CallStatus, Instance, MethodCall, Namespace, Os, OsError, OsResult, Returned, Time, Value, Wmi,
 };
-use os_sim::{DiskDescription, Sim};
+use os_sim::{Builder, DiskDescription, Sim};
 use storage_ops::{
     Config, ErrorKind, FormatVolume, GetDiskState, IsVolumeFormatted, Node, ResizeTarget,
     ResizeVolume, VolumeId,
@@ -534,31 +534,31 @@ fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_create
 
 #[test]
 fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
-    for times in 1..=3 {
-        let sim = os_sim::node()
-            .disk(GIB)
-            .partitioned()
-            .offline()
-            .offline_again(times)
-            .build();
-        node_on(&sim).run(&set_online(1, true)).unwrap();
-        assert!(
-            !sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived,
-            "{times}"
-        );
-
-        let sim = os_sim::node()
-            .disk(GIB)
-            .offline()
-            .offline_again(times)
-            .build();
-        let node = node_on(&sim);
-        node.run(&PARTITION).unwrap();
-        assert!(
-            node.run(&GetDiskState { disk: ONE }).unwrap() && sim.volume_on(1).unwrap().arrived,
-            "{times}"
-        );
-        assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{times}");
+    // On a node without delays, the policy acts before csi-proxy looks again.
+    for (times, is_fast) in (1..=3).flat_map(|times| [(times, false), (times, true)]) {
+        let node_with = |disk: Builder| {
+            let sim = disk.offline().offline_again(times).build();
+            let sim = if is_fast { sim.fast().real_time() } else { sim };
+            let node = node_on(&sim);
+            (sim, node)
+        };
+        let check = |sim: &Sim, node: &Node| {
+            sim.advance(Duration::from_secs(1));
+            assert!(
+                node.run(&GetDiskState { disk: ONE }).unwrap() && sim.volume_on(1).unwrap().arrived,
+                "{times}, {is_fast}"
+            );
+            assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{times}");
+        };
+        let disk = || os_sim::node().disk(GIB);
+        let (sim, node) = node_with(disk().partitioned());
+        node.run(&set_online(1, true)).unwrap();
+        check(&sim, &node);
+        for disk in [disk(), disk().partitioned()] {
+            let (sim, node) = node_with(disk);
+            node.run(&PARTITION).unwrap();
+            check(&sim, &node);
+        }
     }
 }
 

@@ -719,7 +719,7 @@ fn what_windows_answers_is_explained() {
             ErrorKind::FailedPrecondition,
             "the user name needs a domain",
         ),
-        (4711, ErrorKind::Internal, "Windows error 4711"),
+        (4711, ErrorKind::FailedPrecondition, "Windows error 4711"),
     ] {
         let sim = sim();
         let error = refused(

@@ -64,6 +64,37 @@ fn mounted_not_mounted_and_stale_are_distinguished() {
 }
 
 #[test]
+fn a_path_that_leads_to_a_share_is_not_called_a_stale_mount_point() {
+    const LINK: &str = r"C:\var\lib\kubelet\pods\share";
+    const CHAIN: &str = r"C:\var\lib\kubelet\pods\chain";
+    let sim = os_sim::node()
+        .smb_server("nas")
+        .share("share")
+        .guest()
+        .symlink(LINK, r"\\nas\share")
+        .symlink(CHAIN, LINK)
+        .symlink(r"C:\var\lib\kubelet\pods\gone", r"\\nas\gone")
+        .build();
+    let node = node_on(&sim);
+    let why = |path| refused(&node, &mounted_at(path), ErrorKind::NotFound).to_string();
+    // csi-proxyctl recognises a share by this text: `SHARE_TEXT` in get/mounts.rs.
+    for path in [LINK, CHAIN] {
+        let text = why(path);
+        assert!(text.contains("the path leads to a share, which"), "{text}");
+    }
+    let gone = why(r"C:\var\lib\kubelet\pods\gone");
+    assert!(gone.contains("the path leads to a share: ") && gone.contains("(67)"));
+    sim.set_smb_reachable("nas", false);
+    for path in [LINK, CHAIN] {
+        let text = why(path);
+        assert!(
+            text.contains("the path leads to a share: ") && text.contains("(53)"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn contract_19_volumes_are_in_partition_order_and_only_a_disk_without_partitions_has_none() {
     let sim = os_sim::node().disk(GIB).disk(GIB).partitioned().build();
     let node = node_on(&sim);

@@ -50,6 +50,8 @@ timing! {
     resize = Duration::from_millis(500),
     /// `MSFT_Disk.Online`, `Offline` and `SetAttributes`.
     set_online = Duration::from_millis(100),
+    /// From a disk coming online to the time at which a policy takes it offline again.
+    policy = Duration::from_millis(50),
     /// `UpdateHostStorageCache`, and a rescan of a storage port.
     rescan = Duration::from_millis(200),
     /// How long Windows waits for an SMB server that does not answer.

@@ -93,6 +93,7 @@ impl Description {
             if let Some(PortalAddress { address, port }) = target
                 .portals
                 .iter()
+                .chain(&target.redirects_to)
                 .find(|portal| !self.has_portal(portal))
             {
                 let what = format!("no iscsi_portal has the address {address}, port {port}");
@@ -156,6 +157,8 @@ impl DiskDescription {
         let volume_keys = [
             ("file_system_size", self.file_system_size.is_some()),
             ("partition_size", self.partition_size.is_some()),
+            ("recovery_partition", self.recovery_partition.is_some()),
+            ("letter", self.letter.is_some()),
             ("volume", self.volume != VolumeHealth::Readable),
             ("volume_id", self.volume_id.is_some()),
             ("spans", !self.spans.is_empty()),
@@ -182,6 +185,20 @@ impl DiskDescription {
             if size.is_some_and(|size| size > self.size) {
                 return Err(format!("{key} is larger than size"));
             }
+        }
+        if self
+            .letter
+            .is_some_and(|letter| !('D'..='Z').contains(&letter))
+        {
+            return Err("letter is one of D to Z".into());
+        }
+        let has_table = self.content != Content::Superfloppy;
+        if self
+            .recovery_partition
+            .is_some_and(|size| !has_table || size >= self.size / 2)
+        {
+            let reason = "recovery_partition needs a partition table, and a disk twice as large";
+            return Err(reason.into());
         }
         if self.grown_to.is_some_and(|grown| grown < self.size) {
             return Err("grown_to is smaller than size".into());

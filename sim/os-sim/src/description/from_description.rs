@@ -13,6 +13,10 @@ use crate::state::{DeviceId, Event, State};
 
 /// The size of the system disk.
 const SYSTEM_DISK: u64 = 128 << 30;
+/// The type of a recovery partition on a GPT disk.
+const RECOVERY: Uuid = Uuid::from_u128(0xde94_bba4_06d1_4d40_a16a_bfd5_0179_d6ac);
+/// The type of a recovery partition on an MBR disk.
+const MBR_RECOVERY: u8 = 0x27;
 /// The directories on the system disk that Windows and Kubernetes need.
 pub(crate) const SYSTEM_DIRECTORIES: [&str; 5] = [
     r"C:\Windows\System32",
@@ -189,6 +193,18 @@ impl State {
                 known.id
             )));
         }
+        if let Some(letter) = description.letter {
+            let point = MountPoint::Letter(letter);
+            if self.mounts.iter().any(|mount| mount.point == point) {
+                return Err(DescriptionError(format!(
+                    "disk {number}: another volume has the letter {letter} too"
+                )));
+            }
+            self.mounts.extend(ids.first().map(|volume| Mount {
+                volume: *volume,
+                point,
+            }));
+        }
         if let Some(grown) = description.grown_to {
             disk.size = grown.max(size);
         }
@@ -290,9 +306,19 @@ impl State {
                 disk.number
             ))
         })?;
+        let recovery = description.recovery_partition.unwrap_or_default();
+        let length = length.saturating_sub(recovery);
         let length = description
             .partition_size
             .map_or(length, |size| size.min(length));
+        if recovery > 0 {
+            let kind = match kind {
+                PartitionKind::Gpt(_) => PartitionKind::Gpt(RECOVERY),
+                PartitionKind::Mbr(_) => PartitionKind::Mbr(MBR_RECOVERY),
+            };
+            let id = self.fresh_uuid();
+            disk.add_partition(offset + length, recovery, kind, id);
+        }
         let number = disk.add_partition(offset, length, kind, part_id);
         let volume = self.new_volume(description, length);
         if let Some(part) = disk.partition_mut(number) {

@@ -5,7 +5,7 @@ use os::{OsResult, Uuid};
 
 use crate::description::from_description::{SYSTEM_DIRECTORIES, SYSTEM_LINKS};
 use crate::description::{Content, Description, DiskDescription, FileDescription, Page83};
-use crate::disks::mount_manager::mounted_volume;
+use crate::disks::mount_manager::{MountPoint, mounted_volume};
 use crate::disks::{Disk, Layout, OFFLINE_BY_POLICY, Partition, Volume};
 use crate::external::readlink_text;
 use crate::files::file_system::FileSystem;
@@ -82,7 +82,10 @@ impl State {
             timing: self.timing,
             disks: disks
                 .into_iter()
-                .map(|disk| describe_disk(disk, &mut left_out))
+                .map(|disk| DiskDescription {
+                    letter: self.letter_of(disk),
+                    ..describe_disk(disk, &mut left_out)
+                })
                 .collect(),
             files: self.described_files(&mut left_out),
             services,
@@ -92,6 +95,16 @@ impl State {
             iscsi_targets: self.iscsi.targets.clone(),
         };
         (description, left_out)
+    }
+
+    /// Returns the drive letter of the last volume of a disk.
+    fn letter_of(&self, disk: &Disk) -> Option<char> {
+        let volume = disk.volumes().last()?.id;
+        let mut mounts = self.mounts.iter().filter(|mount| mount.volume == volume);
+        mounts.find_map(|mount| match mount.point {
+            MountPoint::Letter(letter) => Some(letter),
+            MountPoint::Directory { .. } => None,
+        })
     }
 
     fn described_files(&self, left_out: &mut LeftOut) -> Vec<FileDescription> {
@@ -217,7 +230,13 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
         .filter(|part| part.volume.is_some())
         .collect();
     let reserved = usize::from(matches!(disk.layout, Layout::Gpt { .. }));
-    if volumes.len() > 1 || disk.partitions.len() != volumes.len() + reserved {
+    let behind = volumes.last().and_then(|volume| {
+        disk.partitions
+            .iter()
+            .find(|part| part.volume.is_none() && part.offset == volume.end())
+    });
+    let known = volumes.len() + reserved + usize::from(behind.is_some());
+    if volumes.len() > 1 || disk.partitions.len() != known {
         left_out.push(format!("further partitions of disk {}", disk.number));
     }
     let mut description = DiskDescription {
@@ -252,6 +271,7 @@ fn describe_disk(disk: &Disk, left_out: &mut LeftOut) -> DiskDescription {
             Layout::Raw | Layout::Superfloppy => None,
         },
         file_system: disk.foreign.clone(),
+        recovery_partition: behind.map(|part| part.length),
         ..DiskDescription::new(size)
     };
     if let Some(part) = volumes.last()
@@ -280,10 +300,11 @@ fn describe_volume(disk: &Disk, part: &Partition, volume: &Volume, to: &mut Disk
     without.cached_size = to.size;
     without
         .partitions
-        .retain(|other| other.number != part.number);
+        .retain(|other| other.number != part.number && other.offset != part.end());
     let largest = without
         .largest_gap()
         .map_or(part.length, |(_, length)| length);
+    let largest = largest.saturating_sub(to.recovery_partition.unwrap_or_default());
     let is_smaller = disk.layout != Layout::Superfloppy && part.length < largest;
     to.partition_size = is_smaller.then_some(part.length);
     to.volume_id = Some(volume.id);

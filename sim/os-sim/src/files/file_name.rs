@@ -63,9 +63,16 @@ fn fold(unit: u16) -> u16 {
         return unit;
     };
     match (upper.next(), upper.next()) {
-        (Some(one), None) => u16::try_from(u32::from(one)).unwrap_or(unit),
+        // Windows has no ASCII letter as the upper case of another one, such as of the dotless i.
+        (Some(one), None) if !one.is_ascii() => u16::try_from(u32::from(one)).unwrap_or(unit),
         _ => unit,
     }
+}
+
+/// Returns the upper case of a text, by which Windows compares names.
+pub(crate) fn upper_case(text: &str) -> String {
+    let units: Vec<u16> = text.encode_utf16().map(fold).collect();
+    String::from_utf16_lossy(&units)
 }
 
 /// Returns whether two texts are equal when case is ignored.
@@ -120,6 +127,16 @@ mod tests {
     #[test]
     fn names_preserve_case_and_compare_without_it() {
         assert_eq!(name("Größe"), name("GRÖßE"));
+        assert_eq!(name("οδος"), name("ΟΔΟΣ"));
+        for (one, other) in [
+            ("ß", "SS"),
+            ("ı", "I"),
+            ("ſ", "S"),
+            ("\u{212a}", "k"),
+            ("İ", "i"),
+        ] {
+            assert_ne!(name(one), name(other));
+        }
         assert_ne!(name("a"), name("b"));
         assert_eq!(name("Kubelet").to_string(), "Kubelet");
     }

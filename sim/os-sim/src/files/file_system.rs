@@ -16,6 +16,8 @@ pub(crate) type FileId = u64;
 
 /// The bytes in an allocation unit, unless Windows is asked for another size.
 const CLUSTER: u64 = 4096;
+/// The most clusters that NTFS has.
+pub(crate) const NTFS_CLUSTERS: u64 = u32::MAX as u64;
 
 /// `FILE_ATTRIBUTE_ARCHIVE`, which every new file has.
 const ARCHIVE: u32 = 0x20;
@@ -212,12 +214,16 @@ impl FileRecord {
 impl FileSystem {
     pub(crate) fn new(kind: &str, serial: u64, length: u64, root: FileId) -> Self {
         let file = FileRecord::new(None, Name::root(), Body::Directory(BTreeMap::new()));
+        let mut cluster = CLUSTER;
+        while kind == "NTFS" && length / cluster > NTFS_CLUSTERS {
+            cluster *= 2;
+        }
         Self {
             kind: kind.into(),
             serial,
             mounting: root,
             length,
-            cluster: CLUSTER,
+            cluster,
             root,
             is_root_listable: true,
             records: BTreeMap::from([(root, file)]),

@@ -185,6 +185,9 @@ impl State {
         let share = part().ok_or(OsError::BAD_NET_NAME)?;
         let names = parts.next().map_or_else(|| Ok(Vec::new()), split)?;
         let remote = format!(r"\\{host}\{share}");
+        if self.is_stopped("LanmanWorkstation") {
+            return Err(OsError::BAD_NETPATH);
+        }
         self.network_time += self.smb.answer_time(&remote, self.timing.smb_timeout);
         Ok(ParsedPath::File(
             FsId::Share(self.smb.open(&remote)?),

@@ -192,6 +192,10 @@ impl Iscsi {
         ) {
             return Err(OsError::ISDSC_AUTHENTICATION_FAILURE);
         }
+        let portal = found.redirects_to.clone().unwrap_or(portal);
+        if !self.answers(&portal) {
+            return Err(OsError::ISDSC_CONNECTION_FAILED);
+        }
         let session = Session {
             number: 0,
             iqn: found.iqn.clone(),

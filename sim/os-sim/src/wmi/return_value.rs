@@ -23,4 +23,5 @@ pub(crate) const SYSTEM_PARTITION: u32 = 42010;
 pub(crate) const NO_DATA_PARTITION: u32 = 42011;
 pub(crate) const BAD_CLUSTER_SIZE: u32 = 43000;
 pub(crate) const FILE_SYSTEM_NOT_SUPPORTED: u32 = 43001;
+pub(crate) const TOO_MANY_CLUSTERS: u32 = 43003;
 pub(crate) const VOLUME_READ_ONLY: u32 = 43006;

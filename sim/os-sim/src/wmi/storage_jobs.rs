@@ -9,7 +9,7 @@ use os::{OsResult, Returned, Uuid, Value};
 use crate::description::VolumeHealth;
 use crate::disks::volume_lock::VolumeLock;
 use crate::disks::{ALIGNMENT, Disk, Layout, PartitionKind, SECTOR, Volume, Writability};
-use crate::files::file_system::new_root;
+use crate::files::file_system::{NTFS_CLUSTERS, new_root};
 use crate::state::{Callback, DeviceId, Event, State};
 use crate::wmi::method_call::{created, returned};
 use crate::wmi::provider_instances::partition_by_number;
@@ -192,6 +192,12 @@ impl State {
                 .is_some_and(|size| ![4096, 65536].contains(&size))
         {
             return Some(code::BAD_CLUSTER_SIZE);
+        }
+        let (_, number) = self.location_of(format.volume)?;
+        let length = disk.partition(number).map_or(0, |part| part.length);
+        let is_too_small = |size| length / u64::from(size) > NTFS_CLUSTERS;
+        if kind == "NTFS" && format.cluster_size.is_some_and(is_too_small) {
+            return Some(code::TOO_MANY_CLUSTERS);
         }
         let is_writable = match volume.writability {
             Writability::Writable => true,
@@ -385,19 +391,19 @@ impl State {
 pub(crate) fn supported_size(disk: &Disk, partition: u32) -> Result<(u64, u64), u32> {
     let part = disk.partition(partition).ok_or(code::FAILED)?;
     let volume = part.volume.as_ref().ok_or(code::NOT_SUPPORTED)?;
-    let used = match volume.file_system.as_ref() {
+    let (used, clusters) = match volume.file_system.as_ref() {
         _ if volume.offline || volume.health != VolumeHealth::Readable => {
             return Err(code::UNKNOWN_FILE_SYSTEM);
         }
-        Some(file_system) if file_system.kind != "NTFS" => return Err(code::UNKNOWN_FILE_SYSTEM),
-        Some(file_system) => file_system.used(),
-        None => 0,
+        Some(file_system) => match &*file_system.kind {
+            "NTFS" => (file_system.used(), file_system.cluster * NTFS_CLUSTERS),
+            // ReFS cannot shrink.
+            "ReFS" => (part.length, u64::MAX),
+            _ => return Err(code::UNKNOWN_FILE_SYSTEM),
+        },
+        None => (0, u64::MAX),
     };
     let smallest = used.next_multiple_of(ALIGNMENT).min(part.length);
-    let clusters = volume
-        .file_system
-        .as_ref()
-        .map_or(u64::MAX, |mounted| mounted.cluster * u64::from(u32::MAX));
     let largest = disk
         .max_length_at(part.offset, disk.provider_cache.size)
         .min(clusters);

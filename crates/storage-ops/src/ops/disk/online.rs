@@ -76,8 +76,13 @@ pub(super) async fn set_state(run: Run<'_>, disk: &Disk, online: bool) -> Operat
     if is_reached(readings::disk::attributes(run, disk).await?) {
         return Ok(());
     }
-    failed_precondition("Windows reported success, but the state of the disk has not changed")
+    failed_precondition(NOT_CHANGED)
 }
+
+/// The reason of an error if Windows reports success, but the disk has its old state: a policy may
+/// have undone the change.
+pub(super) const NOT_CHANGED: &str =
+    "Windows reported success, but the state of the disk has not changed";
 
 /// Makes the driver of a disk that has `attributes` clear [`DiskAttributes::READ_ONLY`], and then
 /// [`DiskAttributes::OFFLINE`]: Windows would mount the volumes of a read-only disk read-only.
@@ -96,10 +101,18 @@ pub(super) async fn wait_for_volumes_online(
 ) -> OperationResult<DataVolumes> {
     let mut pauses = run.pauses(run.timeouts().arrival);
     loop {
-        set_state(run, disk, true).await?;
-        let volumes = readings::volume::data_volumes(run, disk).await?;
-        if readings::volume::have_arrived(&volumes) || !pauses.again().await {
-            return Ok(volumes);
+        match set_state(run, disk, true).await {
+            Err(error)
+                if error.reason == NOT_CHANGED
+                    && was_taken_offline(disk, &error)
+                    && pauses.again().await => {}
+            outcome => {
+                outcome?;
+                let volumes = readings::volume::data_volumes(run, disk).await?;
+                if readings::volume::have_arrived(&volumes) || !pauses.again().await {
+                    return Ok(volumes);
+                }
+            }
         }
     }
 }

@@ -158,7 +158,7 @@ impl PartitionDisk {
                 let attributes = readings::disk::attributes(run, disk).await?;
                 match make_usable(run, disk, attributes).await? {
                     Outcome::Usable => Ok(read()?),
-                    Outcome::Left(why) => {
+                    Outcome::Left(why) | Outcome::Undone(why) => {
                         let reason = format!(
                             "{}; the disk is offline and may be partitioned, and it stays offline, \
                              because {}",
@@ -175,21 +175,25 @@ impl PartitionDisk {
     /// Brings a partitioned disk online and makes it writable, if that endangers no data. Returns
     /// whether it stays offline.
     async fn is_left_offline(run: Run<'_>, disk: &Disk) -> OperationResult<bool> {
-        let attributes = readings::disk::attributes(run, disk).await?;
-        if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) == 0 {
-            return Ok(false);
-        }
-        if !run.node().config().leave_partitioned_disks {
-            match make_usable(run, disk, attributes).await? {
-                Outcome::Usable => return Ok(false),
-                Outcome::Left(reason) => tracing::warn!(
-                    disk = disk.number.0,
-                    %reason,
-                    "left a partitioned disk offline or read-only"
-                ),
+        let mut pauses = run.pauses(run.timeouts().arrival);
+        loop {
+            let attributes = readings::disk::attributes(run, disk).await?;
+            if attributes & (DiskAttributes::OFFLINE | DiskAttributes::READ_ONLY) == 0 {
+                return Ok(false);
             }
+            if !run.node().config().leave_partitioned_disks {
+                match make_usable(run, disk, attributes).await? {
+                    Outcome::Usable => return Ok(false),
+                    Outcome::Undone(_) if pauses.again().await => continue,
+                    Outcome::Undone(reason) | Outcome::Left(reason) => tracing::warn!(
+                        disk = disk.number.0,
+                        %reason,
+                        "left a partitioned disk offline or read-only"
+                    ),
+                }
+            }
+            return readings::disk::is_offline(run, disk).await;
         }
-        readings::disk::is_offline(run, disk).await
     }
 
     /// Creates the partition and, on a raw disk, the partition table before. Returns what the

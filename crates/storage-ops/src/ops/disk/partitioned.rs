@@ -43,6 +43,9 @@ pub(crate) enum Outcome {
     Usable,
     /// The disk keeps its state, because of this.
     Left(OperationError),
+    /// Windows made the change, but the disk is offline: a policy may have taken it offline again,
+    /// and another attempt may succeed.
+    Undone(OperationError),
 }
 
 /// Brings a partitioned disk that has `attributes` online and makes it writable, if that endangers
@@ -77,11 +80,10 @@ pub(super) async fn make_usable(
     }
     // The storage provider could make the change in spite of the refusal, but a cluster or a
     // virtual machine may have caused it.
-    let refused = changed.err().unwrap_or_else(|| {
-        OperationError::precondition(
-            "Windows reported success, but the state of the disk has not changed",
-        )
-    });
+    let is_undone = changed.is_ok() && now & Bits::OFFLINE != 0;
+    let refused = changed
+        .err()
+        .unwrap_or_else(|| OperationError::precondition(online::NOT_CHANGED));
     disk.check_number()?;
     if now != attributes
         && let Err(error) = disk.set_attributes(run.os(), attributes, Bits::READ_ONLY)
@@ -91,9 +93,12 @@ pub(super) async fn make_usable(
             "a disk that could not be brought online was read-only and is writable now"
         );
     }
-    Ok(Outcome::Left(
-        refused.in_context("the driver of the disk refuses the change"),
-    ))
+    let why = refused.in_context("the driver of the disk refuses the change");
+    Ok(if is_undone {
+        Outcome::Undone(why)
+    } else {
+        Outcome::Left(why)
+    })
 }
 
 /// Returns Windows' reason for keeping the disk offline, if it may be brought online. An error says

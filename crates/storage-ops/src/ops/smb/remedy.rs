@@ -4,7 +4,7 @@ use os::OsError;
 
 use super::mapping_state::Refusal;
 use crate::error::{ErrorKind, OperationError};
-use crate::error_class::ErrorClass;
+use crate::error_class::{ErrorClass, is_unlisted};
 
 /// Returns the error of a request that leaves an existing mapping as it is.
 pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
@@ -89,6 +89,8 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         Some((_, remedy)) => remedy,
         None if ErrorClass::CredentialsRefused.contains(code) => REFUSES,
         None if ErrorClass::ServerUnreachable.contains(code) => UNREACHABLE,
+        // Windows refused the mapping, for a reason of its own.
+        None if is_unlisted(code) => return error.with_kind(ErrorKind::FailedPrecondition),
         None => return error,
     };
     let kind = match error.kind {

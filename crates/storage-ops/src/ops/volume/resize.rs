@@ -164,7 +164,7 @@ impl ResizeVolume {
             );
             return failed_precondition(reason);
         }
-        if self.size == 0 && matches!(limit, Limit::Mbr | Limit::Ntfs) {
+        if self.size == 0 && limit != Limit::Disk {
             tracing::warn!(
                 %volume, bytes = max, %limit,
                 "the volume cannot use the whole disk"
@@ -191,7 +191,10 @@ enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NextPartition => "another partition begins there",
+            Self::NextPartition => {
+                "another partition begins there; the volume can grow if that partition is moved or \
+                 deleted"
+            }
             Self::Disk => "the disk ends there",
             Self::Mbr => {
                 "an MBR cannot describe more of the disk; on a disk with a GPT the volume can grow"
@@ -269,12 +272,14 @@ async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
     };
     let extent = readings::volume::extent(run, volume).await?;
     let length = u64::try_from(extent.length).unwrap_or_default();
-    let ntfs = FileSystem::Named("NTFS".to_owned());
-    if length < total.saturating_add(MIB)
-        || readings::file_system::detect(run.windows(), volume)? != ntfs
-    {
+    if length < total.saturating_add(MIB) {
         return Ok(());
     }
+    let most_clusters = match readings::file_system::detect(run.windows(), volume)? {
+        FileSystem::Named(name) if name == "NTFS" => i64::from(u32::MAX),
+        FileSystem::Named(name) if name == "ReFS" => i64::MAX,
+        _ => return Ok(()),
+    };
     run.ensure_locked(&LockKey::Disk(DiskNumber(extent.disk_number)))?;
     node_volumes::refuse_volume(run, volume).await?;
     run.begin_mutation()?;
@@ -284,7 +289,7 @@ async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
         i64::from(size.bytes_per_sector.max(512)),
         i64::from(size.sectors_per_unit.max(1)),
     );
-    let clusters = (extent.length / sector / cluster).min(u32::MAX.into());
+    let clusters = (extent.length / sector / cluster).min(most_clusters);
     // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file
     // system by less than another.
     if u64::try_from(clusters).unwrap_or_default() <= size.total_units.saturating_add(1) {

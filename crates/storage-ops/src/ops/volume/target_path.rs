@@ -1,6 +1,6 @@
 //! Finding the volume that a path leads to.
 
-use os::{Open, Options, OsError, PathForm, U16String};
+use os::{Handle, Open, Options, OsError, PathForm, U16String};
 
 use crate::devices::Link;
 use crate::error::{ErrorKind, OperationError, OperationResult};
@@ -62,9 +62,7 @@ impl Operation for GetVolumeIdFromTargetPath {
             },
         ) {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
-                return Err(not_mounted(
-                    "the mount point is stale: its volume no longer exists",
-                ));
+                return Err(not_mounted(&why_missing(run, &link, code)));
             }
             Err(code) if ErrorClass::TargetInvalid.contains(code) => {
                 return Err(not_mounted("the target of the link is not a valid path"));
@@ -77,10 +75,16 @@ impl Operation for GetVolumeIdFromTargetPath {
             }
             outcome => outcome?,
         };
-        let first = target
-            .final_path(PathForm::VolumeGuid)
-            .map_err(OperationError::from)
-            .and_then(|path| volume_under(&path));
+        let first = match target.final_path(PathForm::VolumeGuid) {
+            Err(OsError::PATH_NOT_FOUND) if is_on_share(&*target) => {
+                return Err(OperationError::not_found(
+                    "the path leads to a share, which is no volume of the node",
+                ));
+            }
+            path => path
+                .map_err(OperationError::from)
+                .and_then(|path| volume_under(&path)),
+        };
         let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
         let (volume, is_root) = run.or_fallback_here(Fallback::TargetVolume, first, second)?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
@@ -115,6 +119,27 @@ impl Operation for GetClosestVolumeIdFromTargetPath {
         }
         closest(run.node(), &self.target)
     }
+}
+
+/// Returns why the target of `link` cannot be opened with `code`, with which something is missing.
+fn why_missing(run: Run<'_>, link: &Link, code: OsError) -> String {
+    let is_of_server =
+        code == OsError::BAD_NET_NAME || ErrorClass::ServerUnreachable.contains(code);
+    let target = link.nt_target().filter(|_| link.volume().is_none());
+    match target {
+        Some(_) if is_of_server => format!("the path leads to a share: {code}"),
+        Some(target) if run.os().open(&target, &OPEN_NOFOLLOW).is_err() => {
+            "the target of the link does not exist".into()
+        }
+        _ => "the mount point is stale: its volume no longer exists".into(),
+    }
+}
+
+/// Returns whether an open file or directory is on a server.
+fn is_on_share(object: &dyn Handle) -> bool {
+    object
+        .final_path(PathForm::Dos)
+        .is_ok_and(|path| path.to_string_lossy().starts_with(r"\\?\UNC\"))
 }
 
 /// Returns the volume of the mount point that `link` is or leads to.
