@@ -15,6 +15,7 @@ mod filesystem;
 mod format_again;
 mod format_content;
 mod format_settings;
+mod go_calls;
 mod growth;
 mod hung_devices;
 mod iscsi;

@@ -29,7 +29,7 @@ use crate::{links, smb_states};
 
 /// The tests that fail if an operation answers OK without its promise, the paragraph of its comment
 /// that begins with `OK:`. Each test is named with its file.
-const TESTS: [(&str, &[&str]); 39] = [
+pub(crate) const TESTS: [(&str, &[&str]); 39] = [
     (
         "AddTargetPortal",
         &[

@@ -180,6 +180,7 @@ enum Refusal {
 /// The refusals in the tables of differences of docs/design.md, by the first words of their rows.
 const REFUSALS: &[(&str, Refusal)] = &[
     ("a request without `target_portal`", Refusal::Node),
+    ("a return value of WMI other than 0", Refusal::Data),
     ("FormatVolume, MountVolume, ResizeVolume", Refusal::Node),
     ("`containment`", Refusal::Boundary),
     ("`name-ends`", Refusal::Boundary),
@@ -220,6 +221,9 @@ const REFUSALS: &[(&str, Refusal)] = &[
     ("IsVolumeFormatted of an unreadable volume", Refusal::Data),
     ("FormatVolume of a volume", Refusal::Flag("-format-again")),
     ("paths | not checked", Refusal::Flag("-working-dir")),
+    ("ResizeVolume to a negative size", Refusal::NoDriver),
+    ("GetDiskNumberFromVolumeID of a volume", Refusal::Data),
+    ("GetVolumeStats of a volume without", Refusal::NoDriver),
     (
         "UnmountVolume where another volume is mounted",
         Refusal::Data,

@@ -58,7 +58,7 @@ fn restart(sim: &Sim) {
 }
 
 /// Returns a node on which `ONE` was mapped before Windows started.
-fn restarted_sim() -> Sim {
+pub(crate) fn restarted_sim() -> Sim {
     let sim = mapped_sim();
     restart(&sim);
     sim
