@@ -420,7 +420,7 @@ func TestThePoliciesDoNotDriftApart(t *testing.T) {
 	fromChart := mustHelm(t, image+"admissionPolicy: {enabled: true}")
 	recognition := func(policy *admissionregistration.ValidatingAdmissionPolicy) []admissionregistration.Variable {
 		return slices.DeleteFunc(slices.Clone(policy.Spec.Variables), func(variable admissionregistration.Variable) bool {
-			return variable.Name == "givenPaths" || variable.Name == "account"
+			return slices.Contains([]string{"givenPaths", "groups", "account"}, variable.Name)
 		})
 	}
 	found := all[*admissionregistration.ValidatingAdmissionPolicy](objects)
@@ -434,7 +434,7 @@ func TestThePoliciesDoNotDriftApart(t *testing.T) {
 		}
 		return named
 	}
-	expect(t, "objects", len(objects), 5)
+	expect(t, "objects", len(objects), 11)
 	rendered := byName(fromChart)
 	for name, object := range byName(objects) {
 		expect(t, name, rendered[name], object)

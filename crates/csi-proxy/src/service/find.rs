@@ -75,6 +75,30 @@ impl Found {
     }
 }
 
+/// What could not be read of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The list of services, and the error.
+    Services(String),
+    /// The process that serves this pipe, and the error.
+    Pipe(String, String),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Services(error) => {
+                write!(f, "cannot list the services of this node: {error}")
+            }
+            Self::Pipe(name, error) => {
+                write!(f, "cannot find out who serves the pipe {name}: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unread {}
+
 /// Returns the service that serves the pipes or, if no process serves a pipe, the service that would
 /// serve the pipes if it ran. Returns `None` if no such service is registered.
 ///
@@ -222,7 +246,7 @@ fn named(services: &[Registered], server: &Server) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Registered, Server, find};
+    use super::{Found, Registered, Server, Unread, find};
 
     fn service(name: &str, command_line: &str, process: u32) -> Registered {
         Registered {
@@ -367,6 +391,22 @@ mod tests {
             ..service("shared", r"C:\hpc\csi-proxy.exe", 50)
         };
         assert!(find(&[renamed], &[of_container]).is_err());
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_named() {
+        let pipe = Unread::Pipe(
+            "csi-proxy-disk-v1".to_owned(),
+            "access is denied".to_owned(),
+        );
+        assert_eq!(
+            pipe.to_string(),
+            "cannot find out who serves the pipe csi-proxy-disk-v1: access is denied"
+        );
+        assert_eq!(
+            Unread::Services("access is denied".to_owned()).to_string(),
+            "cannot list the services of this node: access is denied"
+        );
     }
 
     #[test]

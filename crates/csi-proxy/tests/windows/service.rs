@@ -277,7 +277,10 @@ async fn a_service_of_another_name_is_found_by_the_pipes_that_it_serves() {
     let twice = refused(&["service", "install"]);
     assert!(
         twice.contains("service csi-proxy, which starts ")
-            && twice.contains(" is installed already"),
+            && twice.contains(
+                " is installed already; replace its program, or remove the service with 'csi-proxy \
+                 service uninstall' first"
+            ),
         "{twice}"
     );
     service.start();
@@ -302,6 +305,11 @@ async fn a_service_of_another_name_is_found_by_the_pipes_that_it_serves() {
     let removed = String::from_utf8(csi_proxy(&["service", "uninstall"]).stdout).expect("UTF-8");
     assert!(
         removed.ends_with("Service csi-proxy is removed.\n"),
+        "{removed}"
+    );
+    let first = format!("Removing service csi-proxy, which starts {}.", program());
+    assert!(
+        removed.to_lowercase().starts_with(&first.to_lowercase()),
         "{removed}"
     );
     assert_eq!(found(), serde_json::Value::Null);
@@ -338,7 +346,10 @@ async fn a_program_is_found_behind_its_wrapper_which_is_never_touched() {
     assert!(wrapper.ends_with("idle_service.exe"), "{json}");
     let flags = refused(&["service", "flags", "-v=2"]);
     assert!(
-        flags.contains("keeps its flags, because its wrapper has them"),
+        flags.contains(&format!(
+            "service csi-proxy keeps its flags, because its wrapper has them; with nssm: {wrapper} \
+             set csi-proxy AppParameters FLAGS"
+        )),
         "{flags}"
     );
     let status = String::from_utf8(csi_proxy(&["service", "status"]).stdout).expect("UTF-8");
@@ -357,7 +368,9 @@ async fn a_program_is_found_behind_its_wrapper_which_is_never_touched() {
         );
         let kept = refused(&["service", "uninstall"]);
         assert!(
-            kept.contains("is needed by: csi-proxy-test-kubelet; Windows would not start"),
+            kept.contains(
+                "is needed by: csi-proxy-test-kubelet; Windows would not start these without it"
+            ),
             "{kept}"
         );
     }

@@ -12,7 +12,7 @@ use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use super::failed;
 use crate::doctor::pipes;
-use crate::service::find::{Found, Registered, Server, find};
+use crate::service::find::{Found, Registered, Server, Unread, find};
 
 /// All instances of the pipe are connected.
 const ERROR_PIPE_BUSY: i32 = 231;
@@ -26,8 +26,7 @@ pub(super) fn found() -> Result<Option<Found>, Box<dyn Error>> {
 
 /// Returns the services of this node. Omits the command line of a service that cannot be read.
 fn registered() -> Result<Vec<Registered>, Box<dyn Error>> {
-    let listed = service::list()
-        .map_err(|error| format!("cannot list the services of this node: {error}"))?;
+    let listed = service::list().map_err(|error| Unread::Services(error.to_string()))?;
     let manager = ServiceManager::local_computer(None::<&OsStr>, ServiceManagerAccess::CONNECT)
         .map_err(|error| failed("cannot open the service control manager", &error))?;
     let windows = Windows::new();
@@ -82,9 +81,7 @@ fn servers() -> Result<Vec<Server>, Box<dyn Error>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             // Another pipe of the same process answers.
             Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => continue,
-            Err(error) => {
-                return Err(format!("cannot find out who serves the pipe {name}: {error}").into());
-            }
+            Err(error) => return Err(Unread::Pipe(name, error.to_string()).into()),
         };
         if !servers.contains(&server) {
             servers.push(server);
