@@ -1,9 +1,11 @@
-# Functions that install.ps1, upgrade.ps1 and uninstall.ps1 share: the service csiproxy, its program and its pipes.
+# Functions that install.ps1, upgrade.ps1 and uninstall.ps1 share: the service of csi-proxy, its program and its pipes.
 Set-StrictMode -Version Latest
 $ErrorActionPreference = 'Stop'
 
+# The name of the service. Find-CsiProxy replaces it: distributions use other names.
 $ServiceName = 'csiproxy'
-$ServiceKey = "HKLM:\SYSTEM\CurrentControlSet\Services\$ServiceName"
+# The services that Stop-CsiProxy has stopped because they depend on the service, such as Kubelet on AKS.
+$Dependents = @()
 
 function Assert-Administrator {
     $identity = [Security.Principal.WindowsIdentity]::GetCurrent()
@@ -61,16 +63,37 @@ function Copy-Tool([string] $Program, [string] $Folder, [string] $Sha256) {
     }
 }
 
-function Test-Service {
-    $null -ne (Get-Service -Name $ServiceName -ErrorAction SilentlyContinue)
+# Returns the service that serves the pipes, whatever its name, as `csi-proxy.exe service find` prints it: its name, its program,
+# its wrapper and its dependents. Returns nothing if none is installed. Fails if another program serves the pipes.
+function Find-CsiProxy([string] $Program, [string] $Sha256) {
+    # Only administrators may write to Windows' folder, so nobody replaces the program before it runs.
+    $setup = Join-Path $env:SystemRoot 'csi-proxy-setup.exe'
+    $copy = Copy-Program $Program $setup $Sha256
+    try { $json = & $setup service find } finally {
+        $copy.Dispose()
+        Remove-Item -LiteralPath $setup
+    }
+    if ($LASTEXITCODE -ne 0) { throw 'csi-proxy did not find its service. The reason is above.' }
+    $found = $json | ConvertFrom-Json
+    if ($found) {
+        $script:ServiceName = $found.name
+        Write-Output $found
+    }
 }
 
-# Returns the path of the program that the service starts: its command line without the flags.
-function Get-ServiceProgram {
-    $line = (Get-ItemProperty -LiteralPath $ServiceKey -Name ImagePath).ImagePath
-    if ($line -match '^"([^"]+)"') { return $Matches[1] }
-    if ($line -match '^(.+?\.exe)(\s|$)') { return $Matches[1] }
-    throw "The command line of the service does not begin with a program: $line"
+# Returns the service csiproxy as Find-CsiProxy does, or nothing if it is not installed.
+function Get-DefaultService {
+    $key = "HKLM:\SYSTEM\CurrentControlSet\Services\$ServiceName"
+    if (-not (Test-Path -LiteralPath $key)) { return }
+    if (Test-Path -LiteralPath "$key\Parameters") {
+        # The command line of such a service is that of a wrapper, whose file other services use.
+        throw "The service $ServiceName may have a wrapper. Use -Program, which finds its program."
+    }
+    $line = (Get-ItemProperty -LiteralPath $key -Name ImagePath).ImagePath
+    if ($line -notmatch '^"([^"]+)"' -and $line -notmatch '^(.+?\.exe)(\s|$)') {
+        throw "The command line of the service does not begin with a program: $line"
+    }
+    [pscustomobject] @{ name = $ServiceName; program = $Matches[1]; wrapper = $null; dependents = @() }
 }
 
 # The names of the pipes that csi-proxy serves.
@@ -111,16 +134,14 @@ function Get-ServiceProcess {
     (Get-CimInstance Win32_Service -Filter "Name = '$ServiceName'").ProcessId
 }
 
-# Returns the names of the pipes that the service serves, sorted.
+# Returns the names of the pipes that the service serves, itself or as a wrapper through a process that it has started, sorted.
 function Get-ServicePipe {
     $process = Get-ServiceProcess
-    Get-Pipe | Where-Object { $process -and $_.Process -eq $process } | ForEach-Object { $_.Name }
-}
-
-# Returns whether a process runs as LocalSystem.
-function Test-LocalSystem([uint32] $Process) {
-    $found = Get-CimInstance Win32_Process -Filter "ProcessId = $Process"
-    $found -and (Invoke-CimMethod -InputObject $found -MethodName GetOwnerSid).Sid -eq 'S-1-5-18'
+    if (-not $process) { return }
+    foreach ($pipe in Get-Pipe) {
+        $server = Get-CimInstance Win32_Process -Filter "ProcessId = $($pipe.Process)"
+        if ($pipe.Process -eq $process -or ($server -and $server.ParentProcessId -eq $process)) { $pipe.Name }
+    }
 }
 
 # Starts the service, and waits until it serves these pipes, or any pipe if none are given. Restarts a service that ends
@@ -133,20 +154,30 @@ function Start-CsiProxy([string[]] $Pipes = @(), [int] $Seconds = 30) {
         $status = (Get-Service -Name $ServiceName).Status
         $found = @(Get-ServicePipe)
         $missing = @($Pipes | Where-Object { $found -notcontains $_ })
-        if ($status -eq 'Running' -and $found.Count -gt 0 -and $missing.Count -eq 0) { return }
+        if ($status -eq 'Running' -and $found.Count -gt 0 -and $missing.Count -eq 0) {
+            $script:Dependents | Start-Service
+            return
+        }
     } while ((Get-Date) -lt $end)
     throw "The service $ServiceName is $status and does not serve all of its pipes. Its log or the Application event log has the reason."
 }
 
-# Stops the service, and waits until its process has ended, so that its program can be replaced.
+# Stops the service and those that depend on it, and waits until its process has ended, so that its program can be replaced.
 function Stop-CsiProxy([int] $Seconds = 120) {
     $process = Get-ServiceProcess
+    $running = @((Get-Service -Name $ServiceName).DependentServices | Where-Object { $_.Status -eq 'Running' })
+    if ($running.Count -gt 0) {
+        # Windows lists the service that starts last first.
+        [array]::Reverse($running)
+        $script:Dependents = @($running | ForEach-Object { $_.Name })
+        Write-Output "Stopping what depends on the service $ServiceName until it runs again: $($script:Dependents -join ', ')"
+    }
     # A service that has just failed may have stopped already.
-    Stop-Service -Name $ServiceName -NoWait -ErrorAction SilentlyContinue
+    Stop-Service -Name $ServiceName -Force -NoWait -ErrorAction SilentlyContinue
     (Get-Service -Name $ServiceName).WaitForStatus('Stopped', [TimeSpan]::FromSeconds($Seconds))
     if ($process) {
         Wait-Process -Id $process -Timeout $Seconds -ErrorAction SilentlyContinue
     }
 }
 
-Export-ModuleMember -Function * -Variable ServiceName, ServiceKey
+Export-ModuleMember -Function *

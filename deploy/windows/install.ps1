@@ -4,8 +4,8 @@ Installs csi-proxy as the Windows service csiproxy, starts it, and examines the 
 
 .DESCRIPTION
 Run the script in an elevated PowerShell on the node. The script downloads nothing. If the same program is installed already,
-the script prints the flags of the service, replaces them if -Flags or -LogFolder is given, and starts the service. To replace
-another program, use upgrade.ps1.
+as a service of any name, the script prints the flags of the service, replaces them if -Flags or -LogFolder is given, and starts
+the service. To replace another program, use upgrade.ps1.
 
 .PARAMETER Program
 The csi-proxy.exe to install.
@@ -59,12 +59,15 @@ $Folder = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPat
 $target = Join-Path $Folder 'csi-proxy.exe'
 $serviceFlags = @("-log_file=$LogFolder\csi-proxy.log", '-logtostderr=false') + $Flags
 
-if (Test-Service) {
-    $installed = Get-ServiceProgram
+$name = 'csiproxy'
+$service = Find-CsiProxy $Program $Sha256
+if ($service) {
+    $name = $service.name
+    $installed = $service.program
     if ((Get-Digest $installed) -ne $Sha256) {
-        throw "The service $ServiceName runs another program, $installed. Use upgrade.ps1 to replace it."
+        throw "The service $name runs another program, $installed. Use upgrade.ps1 to replace it."
     }
-    Write-Output "The service $ServiceName is installed already, with this program."
+    Write-Output "The service $name is installed already, with this program."
     $wanted = @()
     if ($PSBoundParameters.ContainsKey('Flags') -or $PSBoundParameters.ContainsKey('LogFolder')) {
         $wanted = @('-require-safe-folders') + $serviceFlags
@@ -76,11 +79,7 @@ if (Test-Service) {
     if ($lines.Count -gt 1) { Stop-CsiProxy }
     Copy-Tool $Program (Split-Path -Parent $installed) $ToolSha256
 } else {
-    # An ordinary user may have created a pipe of such a name.
-    $pipes = @(Get-Pipe | Where-Object { Test-LocalSystem $_.Process })
-    if ($pipes.Count -gt 0) {
-        throw "Another program, such as a csi-proxy in a HostProcess container, serves the pipe $($pipes[0].Name): process $($pipes[0].Process)."
-    }
+    $installed = $target
     New-SafeFolder $Folder
     $copy = Copy-Program $Program $target $Sha256
     try { & $target service install -require-safe-folders @serviceFlags } finally { $copy.Dispose() }
@@ -89,6 +88,6 @@ if (Test-Service) {
 }
 
 Start-CsiProxy
-Write-Output "The service $ServiceName serves $(@(Get-ServicePipe).Count) pipes. csi-proxy doctor examines the node:"
-& (Get-ServiceProgram) doctor
+Write-Output "The service $name serves $(@(Get-ServicePipe).Count) pipes. csi-proxy doctor examines the node:"
+& $installed doctor
 if ($LASTEXITCODE -ne 0) { Write-Warning 'csi-proxy doctor found a problem on this node.' }

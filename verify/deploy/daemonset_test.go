@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ resources: {limits: {memory: 1Gi}}
 commonLabels: {app.kubernetes.io/name: other, app.kubernetes.io/managed-by: me, owner: sre, release: other}
 podLabels: {app.kubernetes.io/name: other, team: storage}
 podAnnotations: {note: x}
-admissionPolicy: {enabled: true, validationActions: [Deny], serviceAccounts: [{namespace: kube-system, name: csi-azuredisk-node-sa}]}
+admissionPolicy: {enabled: true, validationActions: [Deny], serviceAccounts: [{namespace: kube-system, name: csi-azuredisk-node-sa}, {namespace: ebs, name: ebs-csi-node-sa, groups: [disk, volume]}]}
 `
 
 // renderings returns everything that runs the daemon: all combinations of components, and the chart with several values.
@@ -198,6 +199,33 @@ func TestTheChartWithItsDefaultsIsTheBase(t *testing.T) {
 	expect(t, "DaemonSet", fromChart.Spec, base.Spec)
 }
 
+// A copy of the example behaves as the chart with its defaults does. What else the example has is commented out, and exists.
+func TestTheExampleOverlayAndTheChartHaveEqualFlags(t *testing.T) {
+	example := only[*apps.DaemonSet](t, kustomize(t, "kustomize/overlays/example", "")).Spec.Template.Spec
+	fromChart := only[*apps.DaemonSet](t, mustHelm(t, image)).Spec.Template.Spec
+	expect(t, "arguments", example.Containers[0].Args, fromChart.Containers[0].Args)
+	expect(t, "environment", example.Containers[0].Env, fromChart.Containers[0].Env)
+	expect(t, "init containers", len(example.InitContainers), len(fromChart.InitContainers))
+
+	text := read(t, "deploy/kustomize/overlays/example/kustomization.yaml")
+	var all []string
+	for _, line := range strings.Split(text, "\n") {
+		if name, isComponent := strings.CutPrefix(line, "  # - ../../components/"); isComponent {
+			all = append(all, name)
+		}
+	}
+	folders, err := os.ReadDir(deployment + "/kustomize/components")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "components in comments", len(all), len(folders))
+	uncommented := strings.ReplaceAll(text, "  # - ../../components/", "  - ../../components/")
+	everything := kustomize(t, "kustomize/overlays/example", uncommented)
+	set := only[*apps.DaemonSet](t, everything)
+	containers := set.Spec.Template.Spec.InitContainers
+	expect(t, "last init container", containers[len(containers)-1].Name, "replace-service")
+}
+
 // The components have the init containers of the chart.
 func TestTheComponentsAndTheChartHaveEqualInitContainers(t *testing.T) {
 	fromComponents := only[*apps.DaemonSet](t, kustomize(t, "kustomize/overlays/example", components("metrics", "replace-service", "firewall")))
@@ -249,9 +277,16 @@ func TestEveryValueOfTheChartHasItsEffect(t *testing.T) {
 		expect(t, "actions", binding.Spec.ValidationActions, []admissionregistration.ValidationAction{admissionregistration.Deny})
 	}
 	expect(t, "annotations", set.Spec.Template.Annotations, map[string]string{"note": "x"})
-	subjects := only[*rbac.ClusterRoleBinding](t, mustHelm(t, everyValue)).Subjects
-	expect(t, "subjects", subjects, []rbac.Subject{
-		{Kind: "ServiceAccount", Name: "csi-azuredisk-node-sa", Namespace: "kube-system"}})
+	bound := map[string]rbac.Subject{}
+	for _, binding := range all[*rbac.ClusterRoleBinding](mustHelm(t, everyValue)) {
+		bound[binding.Name+" "+binding.RoleRef.Name] = binding.Subjects[0]
+	}
+	ebs := rbac.Subject{Kind: "ServiceAccount", Name: "ebs-csi-node-sa", Namespace: "ebs"}
+	expect(t, "subjects", bound, map[string]rbac.Subject{
+		"csi-proxy-pipe-user-kube-system-csi-azuredisk-node-sa csi-proxy-pipe-user": {Kind: "ServiceAccount", Name: "csi-azuredisk-node-sa", Namespace: "kube-system"},
+		"csi-proxy-pipe-user-disk-ebs-ebs-csi-node-sa csi-proxy-pipe-user-disk":     ebs,
+		"csi-proxy-pipe-user-volume-ebs-ebs-csi-node-sa csi-proxy-pipe-user-volume": ebs,
+	})
 	tagged := only[*apps.DaemonSet](t, mustHelm(t, "image: {repository: a/b, tag: c}"))
 	expect(t, "image", tagged.Spec.Template.Spec.Containers[0].Image, "a/b:c")
 }

@@ -110,7 +110,7 @@ func (p policy) refusal(t *testing.T, object runtime.Object, resource string, ro
 	return ""
 }
 
-// roles decides as the API server's RBAC does, from ClusterRoles without resource names and ClusterRoleBindings.
+// roles decides as the API server's RBAC does, from ClusterRoles and ClusterRoleBindings.
 type roles []runtime.Object
 
 func (r roles) Authorize(_ context.Context, ask authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -121,7 +121,8 @@ func (r roles) Authorize(_ context.Context, ask authorizer.Attributes) (authoriz
 		for _, role := range all[*rbac.ClusterRole](r) {
 			if isSubject && role.Name == binding.RoleRef.Name && slices.ContainsFunc(role.Rules, func(rule rbac.PolicyRule) bool {
 				return slices.Contains(rule.APIGroups, ask.GetAPIGroup()) && slices.Contains(rule.Resources, ask.GetResource()) &&
-					slices.Contains(rule.Verbs, ask.GetVerb())
+					slices.Contains(rule.Verbs, ask.GetVerb()) &&
+					(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, ask.GetName()))
 			}) {
 				return authorizer.DecisionAllow, "", nil
 			}
@@ -235,13 +236,63 @@ var others = []string{
 
 const plugin = "example-csi-node"
 
+var groupOfPipe = regexp.MustCompile(`^\\\\\.\\pipe\\csi-proxy-([a-z]+)-v[0-9a-z]+$`)
+
+// The role of a group gives no pipe of another group, no folder above the pipes, and no path of which the group is not certain.
+func TestARoleOfAGroupIsForThePipesOfThatGroupOnly(t *testing.T) {
+	pods, _ := policies(t)
+	groups := []string{"disk", "filesystem", "iscsi", "smb", "system", "volume"}
+	objects := kustomize(t, "admission", "")
+	bind := func(roleNames ...string) roles {
+		bound := slices.Clone(objects)
+		for _, name := range roleNames {
+			bound = append(bound, &rbac.ClusterRoleBinding{
+				RoleRef:  rbac.RoleRef{Kind: "ClusterRole", Name: name},
+				Subjects: []rbac.Subject{{Kind: "ServiceAccount", Name: plugin, Namespace: "kube-system"}},
+			})
+		}
+		return bound
+	}
+	var roleNames, paths []string
+	for _, group := range groups {
+		roleNames = append(roleNames, "csi-proxy-pipe-user-"+group)
+		paths = append(paths, `\\.\pipe\csi-proxy-`+group+`-v1`)
+	}
+	for i, group := range groups {
+		for j, path := range paths {
+			isRefused := pods.refusal(t, pod(plugin, path), "pods", bind(roleNames[i])) != ""
+			expect(t, group+", "+path, isRefused, i != j)
+		}
+		for _, path := range pipes {
+			match := groupOfPipe.FindStringSubmatch(normal(path))
+			isRefused := pods.refusal(t, pod(plugin, path), "pods", bind(roleNames[i])) != ""
+			expect(t, group+", "+path, isRefused, match == nil || match[1] != group)
+		}
+	}
+	expect(t, "two of two groups", pods.refusal(t, pod(plugin, paths[:2]...), "pods", bind(roleNames[:2]...)), "")
+	two := pods.refusal(t, pod(plugin, paths[0], paths[2]), "pods", bind(roleNames[:2]...))
+	expect(t, "one of two groups", two, "service account kube-system/"+plugin+
+		" may not mount the pipes of the group iscsi: bind the ClusterRole csi-proxy-pipe-user-iscsi to it")
+	// The cost of an expression is limited.
+	expect(t, "all groups", pods.refusal(t, pod(plugin, paths...), "pods", bind(roleNames...)), "")
+	above := pods.refusal(t, pod(plugin, `\\.\pipe\`), "pods", bind(roleNames...))
+	if !strings.HasSuffix(above, "bind the ClusterRole csi-proxy-pipe-user to it") {
+		t.Errorf("a folder above the pipes: %q", above)
+	}
+}
+
 func TestOnlyNamedServiceAccountsMountThePipes(t *testing.T) {
 	pods, _ := policies(t)
 	allowed := roles(append(kustomize(t, "example-node-plugin", ""), kustomize(t, "admission", "")...))
 	for _, path := range pipes {
 		refusal := pods.refusal(t, pod("some-account", `C:\a`, path), "pods", allowed)
-		expect(t, path, refusal, "service account kube-system/some-account may not mount "+normal(path)+
-			", which gives access to the pipes of csi-proxy: bind the ClusterRole csi-proxy-pipe-user to it")
+		expected := "service account kube-system/some-account may not mount " + normal(path) +
+			", which gives access to the pipes of csi-proxy: bind the ClusterRole csi-proxy-pipe-user to it"
+		if match := groupOfPipe.FindStringSubmatch(normal(path)); match != nil {
+			expected = "service account kube-system/some-account may not mount the pipes of the group " + match[1] +
+				": bind the ClusterRole csi-proxy-pipe-user-" + match[1] + " to it"
+		}
+		expect(t, path, refusal, expected)
 		expect(t, path, pods.refusal(t, pod(plugin, path), "pods", allowed), "")
 	}
 	for _, path := range others {
@@ -369,7 +420,7 @@ func TestThePoliciesDoNotDriftApart(t *testing.T) {
 	fromChart := mustHelm(t, image+"admissionPolicy: {enabled: true}")
 	recognition := func(policy *admissionregistration.ValidatingAdmissionPolicy) []admissionregistration.Variable {
 		return slices.DeleteFunc(slices.Clone(policy.Spec.Variables), func(variable admissionregistration.Variable) bool {
-			return variable.Name == "givenPaths" || variable.Name == "account"
+			return slices.Contains([]string{"givenPaths", "groups", "account"}, variable.Name)
 		})
 	}
 	found := all[*admissionregistration.ValidatingAdmissionPolicy](objects)
@@ -383,7 +434,7 @@ func TestThePoliciesDoNotDriftApart(t *testing.T) {
 		}
 		return named
 	}
-	expect(t, "objects", len(objects), 5)
+	expect(t, "objects", len(objects), 11)
 	rendered := byName(fromChart)
 	for name, object := range byName(objects) {
 		expect(t, name, rendered[name], object)
@@ -405,35 +456,60 @@ func TestTheChartRefusesThePolicyBelowKubernetes130(t *testing.T) {
 	}
 }
 
+// listed returns the line that a command of kubectl prints for a pod, and whether the filter of the command keeps the line.
+func listed(t *testing.T, template string, filter *regexp.Regexp, path string) (string, bool) {
+	t.Helper()
+	found := pod("some-account", path)
+	found.Name = "pod"
+	list, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&core.PodList{Items: []core.Pod{*found}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := jsonpath.New("pods").AllowMissingKeys(true) // as kubectl does
+	if err := pods.Parse(template); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := pods.Execute(&text, list); err != nil {
+		t.Fatal(err)
+	}
+	return text.String(), filter.MatchString(text.String())
+}
+
 // The command that deploy/README.md gives to find out which pods the policy would refuse lists all of them.
 func TestTheCommandListsThePodsThatThePolicyWouldRefuse(t *testing.T) {
 	match := regexp.MustCompile(`kubectl get pods -A -o jsonpath='(.*)' \| grep -E '(.*)'`).FindStringSubmatch(read(t, "deploy/README.md"))
 	if match == nil {
 		t.Fatal("deploy/README.md has no such command")
 	}
-	filter := regexp.MustCompile(match[2])
 	isListed := func(path string) bool {
-		found := pod("some-account", path)
-		found.Name = "pod"
-		list, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&core.PodList{Items: []core.Pod{*found}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := jsonpath.New("pods").AllowMissingKeys(true) // as kubectl does
-		if err := template.Parse(match[1]); err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := template.Execute(&text, list); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, "line", text.String(), "kube-system some-account pod "+path+"\n")
-		return filter.MatchString(text.String())
+		line, isListed := listed(t, match[1], regexp.MustCompile(match[2]), path)
+		expect(t, "line", line, "kube-system some-account pod "+path+"\n")
+		return isListed
 	}
 	for _, path := range pipes {
 		expect(t, path, isListed(path), true)
 	}
 	for _, path := range []string{`C:\var\lib\kubelet`, "/var/lib/kubelet", `C:\`} {
 		expect(t, path, isListed(path), false)
+	}
+}
+
+// The command with which an administrator decides whether a cluster needs csi-proxy lists the drivers that open its pipes.
+func TestTheCommandListsThePodsThatOpenAPipe(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/administrators.md"} {
+		match := regexp.MustCompile(`kubectl get pods -A -o jsonpath='(.*)' \| grep -i '(.*)'`).FindStringSubmatch(read(t, page))
+		if match == nil {
+			t.Fatalf("%s has no such command", page)
+		}
+		filter := regexp.MustCompile("(?i)" + match[2])
+		for path, isExpected := range map[string]bool{
+			`\\.\pipe\csi-proxy-disk-v1`: true, "//./pipe/csi-proxy-filesystem-v1beta2": true, `\\.\PIPE\CSI-Proxy-v1`: true,
+			`C:\var\lib\kubelet`: false, `\\.\pipe\containerd-containerd`: false, `C:\csi-proxy`: false,
+		} {
+			line, isListed := listed(t, match[1], filter, path)
+			expect(t, page+", line", line, "kube-system pod "+path+"\n")
+			expect(t, page+", "+path, isListed, isExpected)
+		}
 	}
 }

@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(
             parse("service start").unwrap_err(),
-            "'service' needs one of install, flags, uninstall and status"
+            "'service' needs one of install, flags, uninstall, status and find"
         );
         assert_eq!(parse("serve").unwrap_err(), "unknown command 'serve'");
         assert_eq!(

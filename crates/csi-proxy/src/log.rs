@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_the_same_text_in_a_field_and_in_a_message() {
+    fn fields_can_be_parsed_as_logfmt_and_a_path_without_blanks_is_not_escaped() {
         let path = r"C:\var\lib\new folder\";
         let text = |is_json| {
             let flags = LogFlags {
@@ -247,13 +247,14 @@ mod tests {
                 let error = io::Error::other(format!("cannot open {path}"));
                 let text = "a \"b\" \u{1b}[1m\n";
                 span.in_scope(
-                    || tracing::warn!(count = 1, seconds = 0.00001, text, %error, "no {path}"),
+                    || tracing::warn!(count = 1, seconds = 0.00001, folder = r"C:\var\", text, %error, "no {path}"),
                 );
             });
             text
         };
-        let fields = r#"count=1 seconds=0.00001 text="a ""b"" \u{1b}[1m\u{a}" error=cannot open C:\var\lib\new folder\"#;
-        let line = format!("no {path} {fields} id=7 object=\"{path}\"\n");
+        let fields = r#"count=1 seconds=0.00001 folder=C:\var\ text="a \"b\" \u{1b}[1m\u{a}" error="cannot open C:\\var\\lib\\new folder\\""#;
+        let line =
+            format!("no {path} {fields} id=7 object=\"C:\\\\var\\\\lib\\\\new folder\\\\\"\n");
         assert!(
             text(false).ends_with(&line),
             "{} is not {line}",

@@ -37,6 +37,7 @@ pub static CSI_PROXY: Program<Flags> = Program {
         ),
         ("service uninstall", "stop and remove the service"),
         ("service status", "print the state of the service"),
+        ("service find", "print the service of the pipes as JSON"),
         ("doctor [FLAGS]", "examine this node and list what is wrong"),
         ("help", "print this help"),
         ("version", "print the version"),
@@ -48,7 +49,7 @@ pub static CSI_PROXY: Program<Flags> = Program {
                 name: "windows-service",
                 kind: FlagKind::Switch,
                 default: "false",
-                help: "Run as the Windows service csiproxy instead of in the console.",
+                help: "Run as a Windows service instead of in the console.",
                 set: |flags, text| switch(text).map(|on| flags.windows_service = on),
             },
             Flag {
@@ -87,7 +88,7 @@ impl fmt::Display for CommandError {
                 write!(f, "unexpected argument '{word}' after '{command}'")
             }
             Self::NoTask => {
-                f.write_str("'service' needs one of install, flags, uninstall and status")
+                f.write_str("'service' needs one of install, flags, uninstall, status and find")
             }
             Self::Flags(error) => error.fmt(f),
         }

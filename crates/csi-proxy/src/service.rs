@@ -1,5 +1,7 @@
-//! The Windows service `csiproxy`: its name, the command `service`, and the reports while it stops.
+//! The Windows service: its name, finding it, the command `service`, and the reports while it stops.
 //! `daemon/windows/service.rs` runs and installs the service, and has its times.
+
+pub mod find;
 
 use std::error::Error;
 use std::pin::pin;
@@ -10,7 +12,7 @@ use tokio::time::timeout;
 use crate::flags::parser::name_of_flag;
 use crate::program::{CSI_PROXY, CommandError, REQUIRE_SAFE_FOLDERS, no_more};
 
-/// The name of the service. Installation scripts depend on it.
+/// The name of a service that this program installs. Installation scripts depend on it.
 pub const NAME: &str = "csiproxy";
 
 /// A task of the command `service`.
@@ -24,6 +26,8 @@ pub enum Task {
     Uninstall,
     /// Print the state of the service.
     Status,
+    /// Print the service as JSON: its name, its program and its wrapper.
+    Find,
 }
 
 /// How to install the service, or to change its flags.
@@ -45,6 +49,7 @@ impl Task {
             }
             Some("flags") => Installation::parse("service flags", words.collect()).map(Self::Flags),
             Some("uninstall") => no_more("service uninstall", words).map(|()| Self::Uninstall),
+            Some("find") => no_more("service find", words).map(|()| Self::Find),
             Some("status") => no_more("service status", words).map(|()| Self::Status),
             _ => Err(CommandError::NoTask),
         }

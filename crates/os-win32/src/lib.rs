@@ -3,7 +3,7 @@
 //! `Windows` implements the traits of the crate `os`: each method makes one system call or one COM
 //! call. The crate `storage-ops` decides which calls to make, in which order, and what an error
 //! means. The daemon also uses `pipe` (the named pipes that clients connect to), `event_log`,
-//! `file_security` (access control lists of files), `system` (the version and the folder of Windows) and
+//! `file_security` (access control lists of files), `system` (the version and the folder of Windows), `service` (the list of services) and
 //! `own_process`. Only programs for tests use the features `process-usage`, with which `process`
 //! measures another process, and `virtual-disk`, with which `virtual_disk` creates disks. On other
 //! systems this crate is empty.
@@ -40,7 +40,7 @@ mod privilege;
 pub mod process;
 mod registry;
 mod security_descriptor;
-mod service;
+pub mod service;
 pub mod system;
 #[cfg(feature = "virtual-disk")]
 pub mod virtual_disk;

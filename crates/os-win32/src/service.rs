@@ -5,15 +5,20 @@ use std::ptr;
 use os::{OsError, OsResult, Service, ServiceAccess, ServiceConfig, U16Str, U16String};
 use widestring::U16CStr;
 use windows_sys::Win32::System::Services::{
-    CloseServiceHandle, ControlService, ENUM_SERVICE_STATUSW, EnumDependentServicesW,
-    OpenSCManagerW, OpenServiceW, QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatusEx,
-    SC_HANDLE, SC_MANAGER_CONNECT, SC_STATUS_PROCESS_INFO, SERVICE_ACTIVE, SERVICE_CONTROL_STOP,
-    SERVICE_ENUMERATE_DEPENDENTS, SERVICE_QUERY_CONFIG, SERVICE_QUERY_STATUS, SERVICE_START,
-    SERVICE_STATUS, SERVICE_STATUS_PROCESS, SERVICE_STOP, StartServiceW,
+    CloseServiceHandle, ControlService, ENUM_SERVICE_STATUS_PROCESSW, ENUM_SERVICE_STATUSW,
+    EnumDependentServicesW, EnumServicesStatusExW, OpenSCManagerW, OpenServiceW,
+    QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatusEx, SC_ENUM_PROCESS_INFO,
+    SC_HANDLE, SC_MANAGER_CONNECT, SC_MANAGER_ENUMERATE_SERVICE, SC_STATUS_PROCESS_INFO,
+    SERVICE_ACTIVE, SERVICE_CONTROL_STOP, SERVICE_ENUMERATE_DEPENDENTS, SERVICE_QUERY_CONFIG,
+    SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATE_ALL, SERVICE_STATUS, SERVICE_STATUS_PROCESS,
+    SERVICE_STOP, SERVICE_WIN32, SERVICE_WIN32_SHARE_PROCESS, StartServiceW,
 };
 use zerocopy::IntoBytes as _;
 
 use crate::{buffer, error};
+
+/// The size of the buffer for a part of the list of services.
+const LIST_SIZE: usize = 64 << 10;
 
 /// A handle of the service control manager or of a service.
 struct ScHandle(SC_HANDLE);
@@ -58,6 +63,66 @@ pub(crate) fn open(name: &U16Str, access: ServiceAccess) -> OsResult<OpenService
         ScHandle::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), SC_MANAGER_CONNECT) })?;
     // SAFETY: the handle of the manager is open; the name is zero-terminated.
     ScHandle::new(unsafe { OpenServiceW(manager.0, name.as_ptr(), rights) }).map(OpenService)
+}
+
+/// A service in the list of all services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name of the service.
+    pub name: U16String,
+    /// The id of its process, 0 if it does not run.
+    pub process: u32,
+    /// Whether other services may run in that process.
+    pub shares_process: bool,
+}
+
+/// Returns all services, except drivers.
+///
+/// <https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumservicesstatusexw>
+pub fn list() -> OsResult<Vec<Listed>> {
+    const RIGHTS: u32 = SC_MANAGER_CONNECT | SC_MANAGER_ENUMERATE_SERVICE;
+    // SAFETY: null pointers select this machine and its active database.
+    let manager = ScHandle::new(unsafe { OpenSCManagerW(ptr::null(), ptr::null(), RIGHTS) })?;
+    let mut buffer = vec![0_u64; LIST_SIZE / size_of::<u64>()];
+    let mut services = Vec::new();
+    let mut next = 0;
+    loop {
+        let (mut needed, mut count) = (0, 0);
+        // SAFETY: the handle is open; the pointer and the size are those of `buffer`, which outlives
+        // the call, as the numbers do; the null pointer selects the services of all groups.
+        let result = error::check(unsafe {
+            EnumServicesStatusExW(
+                manager.0,
+                SC_ENUM_PROCESS_INFO,
+                SERVICE_WIN32,
+                SERVICE_STATE_ALL,
+                buffer.as_mut_ptr().cast(),
+                buffer::length(buffer.as_bytes())?,
+                &raw mut needed,
+                &raw mut count,
+                &raw mut next,
+                ptr::null(),
+            )
+        });
+        let first = buffer.as_ptr().cast::<ENUM_SERVICE_STATUS_PROCESSW>();
+        services.extend((0..count as usize).map(|index| {
+            // SAFETY: the call has written `count` of these structures at the start of the buffer,
+            // which is aligned, also if it could not write all.
+            let service = unsafe { first.add(index).read() };
+            let status = service.ServiceStatusProcess;
+            Listed {
+                // SAFETY: the name is a zero-terminated string in `buffer`.
+                name: unsafe { copy_string(service.lpServiceName) },
+                process: status.dwProcessId,
+                shares_process: status.dwServiceType & SERVICE_WIN32_SHARE_PROCESS != 0,
+            }
+        }));
+        match result {
+            Ok(()) => return Ok(services),
+            Err(OsError::MORE_DATA) if count > 0 => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Calls `call(buffer, size, &mut needed)`, with sizes in bytes, until the buffer is large enough,

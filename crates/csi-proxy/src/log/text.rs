@@ -3,9 +3,9 @@
 //! then the message and other fields as `name=value`.
 //! <https://github.com/kubernetes/klog/blob/main/internal/buffer/buffer.go>
 //!
-//! Backslashes are not escaped, so that a path reads the same in a field and in a message, and a
-//! search for it finds both. Text is in quotation marks. Quotation marks in it are doubled, not
-//! escaped with a backslash, because a path may end with a backslash.
+//! Fields can be read by parsers of logfmt: a text is in quotation marks, in which quotation marks
+//! and backslashes are escaped by a backslash. A path without blanks has no quotation marks, and so
+//! reads the same in a field and in a message, and a search for it finds both.
 
 use std::fmt;
 
@@ -81,10 +81,12 @@ impl Line<'_> {
 
 impl Visit for Line<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == MESSAGE {
+        let is_path = value.contains('\\') && !value.contains([' ', '"', '=']);
+        if field.name() == MESSAGE || is_path {
             return self.add(field, format_args!("{value}"));
         }
-        self.add(field, format_args!("\"{}\"", value.replace('"', "\"\"")));
+        let escaped = value.replace('\\', r"\\").replace('"', r#"\""#);
+        self.add(field, format_args!("\"{escaped}\""));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -96,7 +98,12 @@ impl Visit for Line<'_> {
         self.add(field, format_args!("{}", server::rounded_seconds(value)));
     }
 
+    /// Writes text with blanks, such as an error, like a text. The debug form of a text is one.
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.add(field, format_args!("{value:?}"));
+        let text = format!("{value:?}");
+        if text.contains([' ', '=']) && !text.starts_with('"') {
+            return self.record_str(field, &text);
+        }
+        self.add(field, format_args!("{text}"));
     }
 }

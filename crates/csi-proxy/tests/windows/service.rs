@@ -4,12 +4,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{self, Command, Output};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use api::GROUP_VERSIONS;
 use api::system::v1alpha1::StartServiceRequest;
 use api::system::v1alpha1::system_client::SystemClient;
+use os_win32::pipe::{self, Listener, Security};
 use os_win32::{file_security, system};
 use tokio::task::JoinHandle;
 use tonic::Status;
@@ -24,6 +27,13 @@ use crate::skip::skipped_by_wine;
 /// The exit code that Windows reports for a service whose process ended without reporting that it
 /// stopped.
 const PROCESS_ABORTED: ServiceExitCode = ServiceExitCode::Win32(1067);
+
+/// Returns the last line of the output, after the line that names the service.
+fn last_line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    last.to_owned()
+}
 
 fn csi_proxy(arguments: &[&str]) -> Output {
     Command::new(PROGRAM)
@@ -161,7 +171,7 @@ async fn a_service_that_fails_ends_without_reporting_that_it_stopped() {
     let is_noticed = service.is_noticed_to_have_ended();
     let text = fs::read_to_string(&log).expect("the log");
     assert!(
-        text.contains("] the service failed error=cannot listen at nowhere"),
+        text.contains("] the service failed error=\"cannot listen at nowhere"),
         "{text}"
     );
     let status = service.wait_for(|_| true);
@@ -229,11 +239,167 @@ async fn the_program_installs_and_uninstalls_the_service() {
     assert_eq!(service.wait_for(|_| true).state, RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        String::from_utf8_lossy(&removed.stdout),
-        "Service csiproxy is removed.\n",
+        last_line(&removed),
+        "Service csiproxy is removed.",
         "{removed:?}"
     );
     assert!(service.status().is_none());
+}
+
+/// The path of the program, as Windows names it: Wine's tests have the path of Linux.
+fn program() -> String {
+    if PROGRAM.starts_with('/') {
+        format!("Z:{}", PROGRAM.replace('/', r"\"))
+    } else {
+        PROGRAM.to_owned()
+    }
+}
+
+/// Returns what `service find` prints.
+fn found() -> serde_json::Value {
+    let output = csi_proxy(&["service", "find"]);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Returns what a command prints on standard error.
+fn refused(arguments: &[&str]) -> String {
+    let output = csi_proxy(arguments);
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).expect("UTF-8")
+}
+
+// As the operator of OpenShift names the service.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_of_another_name_is_found_by_the_pipes_that_it_serves() {
+    let _turn = turn().await;
+    let service = Installed::create("csi-proxy", &format!("{PROGRAM} -windows-service"));
+    let twice = refused(&["service", "install"]);
+    assert!(
+        twice.contains("service csi-proxy, which starts ")
+            && twice.contains(
+                " is installed already; replace its program, or remove the service with 'csi-proxy \
+                 service uninstall' first"
+            ),
+        "{twice}"
+    );
+    service.start();
+    let json = found();
+    assert_eq!(json["name"], "csi-proxy");
+    assert!(
+        json["program"]
+            .as_str()
+            .expect("a path")
+            .eq_ignore_ascii_case(&program()),
+        "{json}"
+    );
+    assert_eq!(
+        (&json["wrapper"], &json["dependents"]),
+        (&().into(), &serde_json::json!([]))
+    );
+    let status = String::from_utf8(csi_proxy(&["service", "status"]).stdout).expect("UTF-8");
+    assert!(
+        status.starts_with("csi-proxy: running in process "),
+        "{status}"
+    );
+    let removed = String::from_utf8(csi_proxy(&["service", "uninstall"]).stdout).expect("UTF-8");
+    assert!(
+        removed.ends_with("Service csi-proxy is removed.\n"),
+        "{removed}"
+    );
+    let first = format!("Removing service csi-proxy, which starts {}.", program());
+    assert!(
+        removed.to_lowercase().starts_with(&first.to_lowercase()),
+        "{removed}"
+    );
+    assert_eq!(found(), serde_json::Value::Null);
+}
+
+// As nssm starts the program on AKS, where the service Kubelet depends on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_is_found_behind_its_wrapper_which_is_never_touched() {
+    let _turn = turn().await;
+    let Some(service) = Installed::idle("csi-proxy", Duration::ZERO, &[]) else {
+        return;
+    };
+    service.wrap(&program());
+    service.start();
+    let pipe = format!(r"\\.\pipe\{}", GROUP_VERSIONS[0].pipe());
+    let give_up = Instant::now() + Duration::from_mins(1);
+    while pipe::owner(&pipe).is_err() {
+        assert!(
+            Instant::now() < give_up,
+            "the program behind the wrapper does not serve"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    let json = found();
+    assert_eq!(json["name"], "csi-proxy");
+    assert!(
+        json["program"]
+            .as_str()
+            .expect("a path")
+            .eq_ignore_ascii_case(&program()),
+        "{json}"
+    );
+    let wrapper = json["wrapper"].as_str().expect("a path");
+    assert!(wrapper.ends_with("idle_service.exe"), "{json}");
+    let flags = refused(&["service", "flags", "-v=2"]);
+    assert!(
+        flags.contains(&format!(
+            "service csi-proxy keeps its flags, because its wrapper has them; with nssm: {wrapper} \
+             set csi-proxy AppParameters FLAGS"
+        )),
+        "{flags}"
+    );
+    let status = String::from_utf8(csi_proxy(&["service", "status"]).stdout).expect("UTF-8");
+    assert!(status.contains("\n  which starts "), "{status}");
+
+    {
+        let kubelet = Installed::idle(
+            "csi-proxy-test-kubelet",
+            Duration::ZERO,
+            &["depend=", "csi-proxy"],
+        );
+        assert!(kubelet.is_some());
+        assert_eq!(
+            found()["dependents"],
+            serde_json::json!(["csi-proxy-test-kubelet"])
+        );
+        let kept = refused(&["service", "uninstall"]);
+        assert!(
+            kept.contains(
+                "is needed by: csi-proxy-test-kubelet; Windows would not start these without it"
+            ),
+            "{kept}"
+        );
+    }
+    let removed = String::from_utf8(csi_proxy(&["service", "uninstall"]).stdout).expect("UTF-8");
+    assert!(
+        removed.ends_with("Service csi-proxy is removed.\n"),
+        "{removed}"
+    );
+    assert!(Path::new(wrapper).exists() && Path::new(PROGRAM).exists());
+}
+
+// Any account can create a pipe of csi-proxy's while no process serves it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_not_csi_proxy_is_named_and_its_service_stays() {
+    let _turn = turn().await;
+    let service = Installed::csiproxy("");
+    let path = format!(r"\\.\pipe\{}", GROUP_VERSIONS[0].pipe());
+    let security = Arc::new(Security::administrators().expect("a descriptor"));
+    let _squatter = Listener::bind(&path, security).expect("a pipe");
+    let own = process::id();
+    for task in ["uninstall", "status", "flags", "find", "install"] {
+        let why = refused(&["service", task]);
+        assert!(
+            why.contains(&format!("the pipes are served by process {own}, "))
+                && why.contains("which is not csi-proxy"),
+            "{task}: {why}"
+        );
+    }
+    assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -293,8 +459,8 @@ async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
     service.wait_for(|status| status.state == START_PENDING || status.state == RUNNING);
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        String::from_utf8_lossy(&removed.stdout),
-        "Service csiproxy is removed.\n",
+        last_line(&removed),
+        "Service csiproxy is removed.",
         "{removed:?}"
     );
     start.join().expect("no panic");
@@ -314,8 +480,8 @@ async fn a_stopping_service_lets_a_running_call_finish_and_is_uninstalled_when_i
     service.stop();
     let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        String::from_utf8_lossy(&removed.stdout),
-        "Service csiproxy is removed.\n",
+        last_line(&removed),
+        "Service csiproxy is removed.",
         "{removed:?}"
     );
     call.await.expect("no panic").expect("the call is answered");
@@ -429,12 +595,8 @@ async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() 
         .expect("the service");
     let removed = csi_proxy(&["service", "uninstall"]);
     let report = "Service csiproxy is marked for deletion; Windows removes it when the last \
-                  program that has it open (such as services.msc) closes it.\n";
-    assert_eq!(
-        String::from_utf8_lossy(&removed.stdout),
-        report,
-        "{removed:?}"
-    );
+                  program that has it open (such as services.msc) closes it.";
+    assert_eq!(last_line(&removed), report, "{removed:?}");
 
     let install = thread::spawn(|| csi_proxy(&["service", "install"]));
     thread::sleep(Duration::from_secs(1)); // time for a first attempt, which must fail

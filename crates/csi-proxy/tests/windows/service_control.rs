@@ -44,7 +44,30 @@ impl Installed {
         Some(Self::create_with(name, &command_line, more))
     }
 
-    fn create(name: &str, command_line: &str) -> Self {
+    /// Makes the service a wrapper of `program`, which it starts when it is started.
+    pub(crate) fn wrap(&self, program: &str) {
+        let key = format!(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\{}\Parameters",
+            self.0
+        );
+        let added = Command::new(system::program("reg.exe").expect("a path"))
+            .args([
+                "add",
+                &key,
+                "/v",
+                "Application",
+                "/t",
+                "REG_EXPAND_SZ",
+                "/d",
+                program,
+                "/f",
+            ])
+            .output()
+            .expect("reg.exe");
+        assert!(added.status.success(), "{added:?}");
+    }
+
+    pub(crate) fn create(name: &str, command_line: &str) -> Self {
         Self::create_with(name, command_line, &[])
     }
 

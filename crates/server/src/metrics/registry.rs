@@ -163,6 +163,11 @@ impl Metrics {
             number(self.state.limits.memory_ceiling()),
         )?;
 
+        let help = "1 while all pipes accept connections, as /readyz; 0 otherwise, and during the \
+                    drain.";
+        let ready = self.state.readiness.check().is_ok();
+        write_single(text, "csi_proxy_ready", "gauge", help, u64::from(ready))?;
+
         let help = "Changes (not reads) that run or wait for a lock or a thread, including those \
                     without a caller.";
         write_single(

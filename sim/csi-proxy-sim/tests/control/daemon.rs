@@ -278,9 +278,8 @@ async fn outages_are_warnings_and_mistakes_of_callers_are_not() {
             "{words}: {failed:?} in {log}"
         );
     }
-    // The object of a call has paths in the form of the messages.
     assert!(
-        log.contains(r#"object="create the directory C:\new\outside""#),
+        log.contains(r#"object="create the directory C:\\new\\outside""#),
         "{log}"
     );
     assert!(

@@ -2,6 +2,7 @@
 
 mod folders;
 mod install;
+mod registered;
 mod run;
 
 use std::error::Error;
@@ -31,6 +32,7 @@ pub fn manage_service(task: Task, out: impl Write) -> Result<(), Box<dyn Error>>
         Task::Flags(flags) => install::flags(&flags, out),
         Task::Uninstall => install::uninstall(out),
         Task::Status => install::status(out),
+        Task::Find => install::print_found(out),
     }
 }
 

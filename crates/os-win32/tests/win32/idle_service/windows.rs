@@ -2,10 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use os::{Os as _, U16String};
+use os_win32::Windows;
 use windows_service::service::{
     ServiceControl, ServiceControlAccept, ServiceExitCode, ServiceState, ServiceStatus, ServiceType,
 };
@@ -51,7 +54,21 @@ fn idle(arguments: Vec<OsString>) {
         });
         status.expect("the service control manager accepts the status");
     };
+    let mut child = start_application(&arguments[0].to_string_lossy());
     state(ServiceState::Running);
     let _ = stopped.recv();
+    if let Some(child) = &mut child {
+        child.kill().expect("the program can be ended");
+        child.wait().expect("the program ends");
+    }
     state(ServiceState::Stopped);
+}
+
+/// Starts the program that the service wraps, if it wraps one.
+fn start_application(name: &str) -> Option<Child> {
+    let key = format!(r"SYSTEM\CurrentControlSet\Services\{name}\Parameters");
+    let value = U16String::from_str("Application");
+    let program = Windows::new().registry_text(&U16String::from_str(&key), &value);
+    let child = Command::new(program.ok()?.to_string_lossy()).spawn();
+    Some(child.expect("the program starts"))
 }

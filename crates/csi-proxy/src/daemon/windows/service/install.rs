@@ -17,10 +17,12 @@ use windows_service::service::{
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
+use super::registered::found;
 use super::{FAILURE_RESET, RESTART_DELAY, STOP_MARGIN, code, failed, folders};
 use crate::doctor::program_and_flags;
 use crate::program::CSI_PROXY;
 use crate::serve::is_in_host_process_container;
+use crate::service::find::Found;
 use crate::service::{Installation, NAME};
 
 const DISPLAY_NAME: &str = "CSI Proxy";
@@ -52,6 +54,13 @@ pub(super) fn install(
     mut out: impl Write,
 ) -> Result<(), Box<dyn Error>> {
     let program = env::current_exe()?;
+    if let Some(found) = found()?.filter(|found| found.name != NAME) {
+        return Err(format!(
+            "{found} is installed already; replace its program, or remove the service with \
+             'csi-proxy service uninstall' first"
+        )
+        .into());
+    }
     check_folders(&program, installation, "is not installed", &mut out)?;
     let service = create(program, &installation.arguments)?;
     let failures = configure(&service);
@@ -116,9 +125,17 @@ fn check_folders(
 /// any. The service keeps its program. Checks the folders as [`install`] does, with
 /// `-require-safe-folders` also if no flag changes.
 pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let service = open(ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG)?;
-    let cannot = |error| failed(&format!("cannot query or change service {NAME}"), &error);
+    let found = installed()?;
+    let name = &found.name;
+    let service = open(
+        name,
+        ServiceAccess::QUERY_CONFIG | ServiceAccess::CHANGE_CONFIG,
+    )?;
+    let cannot = |error| failed(&format!("cannot query or change service {name}"), &error);
     let config = service.query_config().map_err(cannot)?;
+    if let Some(wrapper) = &found.wrapper {
+        return flags_of_wrapper(&found, wrapper, change, &mut out);
+    }
     let line = config.executable_path.to_string_lossy();
     writeln!(out, "{line}")?;
     let (program, flags) = program_and_flags(&line);
@@ -158,35 +175,77 @@ pub(super) fn flags(change: &Installation, mut out: impl Write) -> Result<(), Bo
     let now = service.query_config().map_err(cannot)?.executable_path;
     writeln!(
         out,
-        "changed to {}\nTo apply the new flags: sc.exe stop {NAME}, sc.exe start {NAME}",
+        "changed to {}\nTo apply the new flags: sc.exe stop {name}, sc.exe start {name}",
         now.display()
     )?;
     Ok(())
 }
 
+/// Checks the folders of a program that a wrapper starts. Refuses to change its flags: each wrapper
+/// keeps them in its own way.
+fn flags_of_wrapper(
+    found: &Found,
+    wrapper: &str,
+    change: &Installation,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    writeln!(out, "{found}")?;
+    let name = &found.name;
+    if !change.arguments.is_empty() {
+        return Err(format!(
+            "service {name} keeps its flags, because its wrapper has them; with nssm: {wrapper} set \
+             {name} AppParameters FLAGS"
+        )
+        .into());
+    }
+    if change.require_safe_folders {
+        check_folders(Path::new(&found.program), change, "is not safe", out)?;
+        check_folders(Path::new(wrapper), change, "is not safe", out)?;
+    }
+    Ok(())
+}
+
 /// Stops the service, waits until it has stopped, and deletes it. Does nothing if it is not
-/// installed.
+/// installed. Refuses if another service depends on it, because Windows would not start that one.
 pub(super) fn uninstall(mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    let Some(service) =
-        find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE)?
-    else {
+    let Some(found) = found()? else {
         writeln!(out, "Service {NAME} is not installed.")?;
         return Ok(());
     };
-    stop(&service)?;
+    let name = &found.name;
+    if !found.dependents.is_empty() {
+        return Err(format!(
+            "{found} is needed by: {}; Windows would not start these without it",
+            found.dependents.join(", ")
+        )
+        .into());
+    }
+    writeln!(out, "Removing {found}.")?;
+    let service = open(
+        name,
+        ServiceAccess::STOP | ServiceAccess::QUERY_STATUS | ServiceAccess::DELETE,
+    )?;
+    stop(&service, name)?;
     let deleted = service.delete();
-    deleted.map_err(|error| failed(&format!("cannot delete service {NAME}"), &error))?;
+    deleted.map_err(|error| failed(&format!("cannot delete service {name}"), &error))?;
     drop(service);
     event_log::remove_source(NAME)?;
-    if is_removed()? {
-        writeln!(out, "Service {NAME} is removed.")?;
+    if is_removed(name)? {
+        writeln!(out, "Service {name} is removed.")?;
     } else {
         writeln!(
             out,
-            "Service {NAME} is marked for deletion; Windows removes it when the last program that \
+            "Service {name} is marked for deletion; Windows removes it when the last program that \
              has it open (such as services.msc) closes it."
         )?;
     }
+    Ok(())
+}
+
+/// Prints the service as JSON, or `null` if it is not installed.
+pub(super) fn print_found(mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let json = found()?.map_or(serde_json::Value::Null, |found| found.to_json());
+    writeln!(out, "{json}")?;
     Ok(())
 }
 
@@ -225,12 +284,12 @@ fn create(program: PathBuf, arguments: &[String]) -> Result<Service, Box<dyn Err
 
 /// Waits at most `REMOVAL_TIMEOUT` until Windows has removed the deleted service. Returns whether
 /// it has.
-fn is_removed() -> Result<bool, Box<dyn Error>> {
+fn is_removed(name: &str) -> Result<bool, Box<dyn Error>> {
     let manager = manager(ServiceManagerAccess::CONNECT)?;
     let deadline = Instant::now() + REMOVAL_TIMEOUT;
     while Instant::now() < deadline {
         // Closed at once: an open handle would keep the service from being removed.
-        match manager.open_service(NAME, ServiceAccess::QUERY_STATUS) {
+        match manager.open_service(name, ServiceAccess::QUERY_STATUS) {
             Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => return Ok(true),
             Ok(_) | Err(_) => thread::sleep(POLL_INTERVAL),
         }
@@ -240,9 +299,14 @@ fn is_removed() -> Result<bool, Box<dyn Error>> {
 
 /// Prints whether the service runs, when it starts, and its command line.
 pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    let found = installed()?;
+    let name = &found.name;
     let cannot =
-        |error: windows_service::Error| failed(&format!("cannot query service {NAME}"), &error);
-    let service = open(ServiceAccess::QUERY_STATUS | ServiceAccess::QUERY_CONFIG)?;
+        |error: windows_service::Error| failed(&format!("cannot query service {name}"), &error);
+    let service = open(
+        name,
+        ServiceAccess::QUERY_STATUS | ServiceAccess::QUERY_CONFIG,
+    )?;
     let now = service.query_status().map_err(cannot)?;
     let config = service.query_config().map_err(cannot)?;
     let process = now
@@ -250,11 +314,14 @@ pub(super) fn status(mut out: impl Write) -> Result<(), Box<dyn Error>> {
         .map_or_else(String::new, |process| format!(" in process {process}"));
     writeln!(
         out,
-        "{NAME}: {}{process}, {}",
+        "{name}: {}{process}, {}",
         state(now.current_state),
         start(config.start_type)
     )?;
     writeln!(out, "  {}", config.executable_path.display())?;
+    if found.wrapper.is_some() {
+        writeln!(out, "  which starts {}", found.program)?;
+    }
     Ok(())
 }
 
@@ -311,32 +378,30 @@ fn manager(access: ServiceManagerAccess) -> Result<ServiceManager, Box<dyn Error
     opened.map_err(|error| failed("cannot open the service control manager", &error))
 }
 
-/// Opens the service. Returns `None` if it is not installed.
-fn find(access: ServiceAccess) -> Result<Option<Service>, Box<dyn Error>> {
-    match manager(ServiceManagerAccess::CONNECT)?.open_service(NAME, access) {
-        Ok(service) => Ok(Some(service)),
-        Err(error) if code(&error) == Some(SERVICE_DOES_NOT_EXIST) => Ok(None),
-        Err(error) => Err(failed(&format!("cannot open service {NAME}"), &error)),
-    }
-}
-
-fn open(access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
+/// Returns the service of csi-proxy.
+fn installed() -> Result<Found, Box<dyn Error>> {
     let hint = if is_in_host_process_container() {
         "; for csi-proxy in a container, see its pod and 'kubectl logs'"
     } else {
         ""
     };
-    find(access)?.ok_or_else(|| format!("service {NAME} is not installed{hint}").into())
+    found()?.ok_or_else(|| format!("service {NAME} is not installed{hint}").into())
+}
+
+fn open(name: &str, access: ServiceAccess) -> Result<Service, Box<dyn Error>> {
+    manager(ServiceManagerAccess::CONNECT)?
+        .open_service(name, access)
+        .map_err(|error| failed(&format!("cannot open service {name}"), &error))
 }
 
 /// Stops the service, and waits until it has stopped. A service that is starting or stopping
 /// accepts no stop, so this waits until it has started or stopped.
-fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
+fn stop(service: &Service, name: &str) -> Result<(), Box<dyn Error>> {
     let mut attempts = 0;
     loop {
         attempts += 1;
         let Err(error) = service.stop() else {
-            return wait_until(service, |state| state == ServiceState::Stopped).map(drop);
+            return wait_until(service, name, |state| state == ServiceState::Stopped).map(drop);
         };
         match code(&error) {
             Some(SERVICE_NOT_ACTIVE) => return Ok(()),
@@ -349,12 +414,12 @@ fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
                         ServiceState::StartPending | ServiceState::StopPending
                     )
                 };
-                if wait_until(service, is_settled)? == ServiceState::Stopped {
+                if wait_until(service, name, is_settled)? == ServiceState::Stopped {
                     return Ok(());
                 }
                 thread::sleep(POLL_INTERVAL);
             }
-            _ => return Err(failed(&format!("cannot stop service {NAME}"), &error)),
+            _ => return Err(failed(&format!("cannot stop service {name}"), &error)),
         }
     }
 }
@@ -363,6 +428,7 @@ fn stop(service: &Service) -> Result<(), Box<dyn Error>> {
 /// that state.
 fn wait_until(
     service: &Service,
+    name: &str,
     is_reached: impl Fn(ServiceState) -> bool,
 ) -> Result<ServiceState, Box<dyn Error>> {
     let mut last = None;
@@ -370,7 +436,7 @@ fn wait_until(
     loop {
         let status = service.query_status();
         let status =
-            status.map_err(|error| failed(&format!("cannot query service {NAME}"), &error))?;
+            status.map_err(|error| failed(&format!("cannot query service {name}"), &error))?;
         if is_reached(status.current_state) {
             return Ok(status.current_state);
         }
@@ -380,7 +446,7 @@ fn wait_until(
         }
         if last_progress.elapsed() > status.wait_hint.max(STOP_MARGIN) {
             let state = state(status.current_state);
-            return Err(format!("service {NAME} is {state} but reports no progress").into());
+            return Err(format!("service {name} is {state} but reports no progress").into());
         }
         thread::sleep(POLL_INTERVAL);
     }
