@@ -305,7 +305,7 @@ fn the_calls_of_each_operation_are_those_of_the_go_program_or_a_declared_differe
                     of_ours.map(|line| parts(line).0).collect()
                 });
         if expected.as_ref().is_none_or(|expected| expected != calls) {
-            wrong += &format!("== {title}\n+ {}\n", calls.join("\n+ "));
+            wrong.extend(["== ", title, "\n+ ", &calls.join("\n+ "), "\n"]);
         }
     }
     assert!(
