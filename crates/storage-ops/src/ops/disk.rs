@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use os::abi::STORAGE_PORT_INTERFACE;
-use os::{Instance, Namespace, Os, OsError, U16String};
+use os::{Namespace, OsError};
 
 use crate::devices::{Disk, disk_identifiers};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition, quoted};
@@ -54,13 +54,15 @@ impl Operation for ListDiskLocations {
             Namespace::Storage,
             "SELECT Number, Location FROM MSFT_Disk",
         )?;
-        let located = |disk: &Instance| {
-            Some((
-                DiskNumber(disk.u32("Number")?),
-                DiskLocation::parse(disk.text("Location")?)?,
-            ))
-        };
-        Ok(disks.iter().filter_map(located).collect())
+        Ok(disks
+            .iter()
+            .filter_map(|disk| {
+                Some((
+                    DiskNumber(disk.u32("Number")?),
+                    DiskLocation::parse(disk.text("Location")?)?,
+                ))
+            })
+            .collect())
     }
 }
 
@@ -140,13 +142,12 @@ async fn read_ids(run: Run<'_>) -> OperationResult<ReadIds> {
         if let Some(code) = errors.next() {
             tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        let unread = |code: &OsError| UnreadDisk {
-            device: Device::Disk(number),
-            code: *code,
-        };
         found
             .without_page83
-            .extend(page83.as_ref().err().map(unread));
+            .extend(page83.as_ref().err().map(|code| UnreadDisk {
+                device: Device::Disk(number),
+                code: *code,
+            }));
         found
             .without_serial
             .extend(no_serial.map(|code| (number, code)));
@@ -244,9 +245,6 @@ impl Operation for GetDiskNumberByName {
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }
-        let has_name = |ids: &DiskIds| {
-            ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
-        };
         let ReadIds {
             ids,
             without_page83,
@@ -259,7 +257,9 @@ impl Operation for GetDiskNumberByName {
             .find(|disk| !is_of_node(run, disk));
         let found: Vec<_> = ids
             .iter()
-            .filter(|(_, ids)| has_name(ids))
+            .filter(|(_, ids)| {
+                ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
+            })
             .map(|(number, _)| *number)
             .collect();
         match (&found[..], unread) {
@@ -377,10 +377,7 @@ impl Operation for SetDiskState {
         let disk = Disk::hold(run.os(), self.disk)?;
         if !self.online {
             node_volumes::refuse_disk(run.node(), self.disk)?;
-        }
-        set_state(run, &disk, self.online).await?;
-        if !self.online {
-            return Ok(());
+            return set_state(run, &disk, false).await;
         }
         let volumes = wait_for_volumes_online(run, &disk).await?;
         match bring_volumes_online(run, &disk, &volumes).await {
@@ -426,18 +423,22 @@ impl Operation for Rescan {
         run.begin_mutation()?;
         // A single error may be transient. A port that cannot be scanned may always fail, and has
         // no disk for this caller.
-        let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
-        let listed = list().or_else(|_| list());
+        let listed = run
+            .os()
+            .device_interfaces(STORAGE_PORT_INTERFACE)
+            .or_else(|_| run.os().device_interfaces(STORAGE_PORT_INTERFACE));
         let mut scanned = 0;
         let mut first_error = listed.as_ref().err().copied();
         let ports = listed
             .unwrap_or_default()
             .into_iter()
             .map(|port| (Device::Port(port.clone()), port));
-        let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
-            os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
-        };
-        for (port, answer) in run.windows().query_each_for(PORT_PATIENCE, ports, scan) {
+        let answers = run
+            .windows()
+            .query_each_for(PORT_PATIENCE, ports, |os, port, _| {
+                os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
+            });
+        for (port, answer) in answers {
             match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
@@ -447,14 +448,15 @@ impl Operation for Rescan {
             }
         }
         // A mounted file, such as the scratch space of a container, does not grow.
-        let update = |_: &dyn Os, disk: Disk| {
+        let (updated, _) = all_disks::read(run, |_, disk| {
             if disk_identifiers::is_file_backed(&*disk.handle) {
                 Ok(())
             } else {
                 disk.update()
             }
-        };
-        for (number, updated) in all_disks::read(run, update).await?.0 {
+        })
+        .await?;
+        for (number, updated) in updated {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(
