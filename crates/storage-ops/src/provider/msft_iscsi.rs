@@ -103,15 +103,11 @@ pub(crate) fn invoke(
         ErrorKind::Internal => ErrorKind::FailedPrecondition,
         kind => kind,
     };
+    let error = error.with_kind(kind);
     let remedy = REMEDIES.iter().find(|(codes, _)| codes.contains(&code));
-    let reason = match remedy {
-        Some((_, remedy)) => format!("{}; {remedy}", error.reason),
-        None => error.reason,
-    };
-    Err(OperationError {
-        kind,
-        reason,
-        ..error
+    Err(match remedy {
+        Some((_, remedy)) => error.followed_by(remedy),
+        None => error,
     })
 }
 
@@ -195,13 +191,12 @@ pub(crate) fn find_portal(
         "SELECT * FROM MSFT_iSCSITargetPortal WHERE TargetPortalPortNumber = {}",
         portal.port
     );
-    let is_same = |found: &Instance| {
-        let address = found.text("TargetPortalAddress");
-        address.is_some_and(|address| portal.has_address(address))
-    };
     Ok(query(run, Namespace::Iscsi, &wql)?
         .into_iter()
-        .find(is_same))
+        .find(|found| {
+            let address = found.text("TargetPortalAddress");
+            address.is_some_and(|address| portal.has_address(address))
+        }))
 }
 
 /// Calls a method of a portal that was added, with the address as the initiator spells it.
@@ -281,20 +276,21 @@ pub(crate) fn connections_of(run: Run<'_>, session: &Instance) -> OperationResul
     )
 }
 
+fn has_name(target: &Instance, iqn: &Iqn) -> bool {
+    target
+        .text("NodeAddress")
+        .is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()))
+}
+
 /// Finds a discovered target of a portal that was added.
 pub(crate) fn discovered_target(
     run: Run<'_>,
     portal: &TargetPortal,
     iqn: &Iqn,
 ) -> OperationResult<Instance> {
-    let is_it = |target: &Instance| {
-        target
-            .text("NodeAddress")
-            .is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()))
-    };
     if let Some(target) = if_known(targets_of(run, &portal.path()))?
         .into_iter()
-        .find(is_it)
+        .find(|target| has_name(target, iqn))
     {
         return Ok(target);
     }
@@ -305,7 +301,7 @@ pub(crate) fn discovered_target(
     })?;
     targets_of(run, &added.path)?
         .into_iter()
-        .find(is_it)
+        .find(|target| has_name(target, iqn))
         .ok_or_else(|| {
             let reason = format!(
                 "the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal"
@@ -430,23 +426,24 @@ mod tests {
 
     use crate::types::TargetPortal;
 
+    fn is_end(portal: &str, address: &str, port: u32) -> bool {
+        let properties = [
+            ("TargetAddress", Value::Text(address.into())),
+            ("TargetPortNumber", Value::U32(port)),
+        ];
+        let properties = properties
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+        TargetPortal::parse(portal, 860)
+            .unwrap()
+            .is_end_of(&Instance {
+                path: String::new(),
+                properties,
+            })
+    }
+
     #[test]
     fn a_connection_leads_to_the_portal_of_its_address_and_port() {
-        let is_end = |portal: &str, address: &str, port: u32| {
-            let properties = [
-                ("TargetAddress", Value::Text(address.into())),
-                ("TargetPortNumber", Value::U32(port)),
-            ];
-            let properties = properties
-                .map(|(name, value)| (name.to_owned(), value))
-                .into();
-            TargetPortal::parse(portal, 860)
-                .unwrap()
-                .is_end_of(&Instance {
-                    path: String::new(),
-                    properties,
-                })
-        };
         for (portal, address) in [
             ("10.0.0.5", "10.0.0.5"),
             ("::ffff:10.0.0.5", "10.0.0.5"),

@@ -32,30 +32,23 @@ pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> Operati
     ) {
         return error;
     }
-    let OperationError { reason, .. } = unreadable(share, code);
     OperationError {
-        kind: ErrorKind::FailedPrecondition,
-        reason: format!("{reason}; it stays: {}", error.reason),
-        ..error
+        code: error.code,
+        ..unreadable(share, code).followed_by(format_args!("it stays: {}", error.reason))
     }
 }
 
 /// Returns the error of a mapping that cannot be read.
 fn unreadable(share: &str, code: OsError) -> OperationError {
     let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
-    let reason = if ErrorClass::ServerUnreachable.contains(code) {
-        format!(
-            "{}; the mapping is kept for the files that are open on it",
-            error.reason
-        )
+    let advice = if ErrorClass::ServerUnreachable.contains(code) {
+        "the mapping is kept for the files that are open on it"
     } else {
-        format!("{}; if no pod uses the mapping, remove it", error.reason)
+        "if no pod uses the mapping, remove it"
     };
-    OperationError {
-        kind: ErrorKind::FailedPrecondition,
-        reason,
-        ..error
-    }
+    error
+        .followed_by(advice)
+        .with_kind(ErrorKind::FailedPrecondition)
 }
 
 /// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the
@@ -65,15 +58,10 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
         [] => String::new(),
         _ => format!("remove those that no pod uses ({}), ", remaining.join(", ")),
     };
-    let reason = format!(
-        "{}; Windows allows one user per server at a time, and a restart makes it forget the user \
-         of a mapping; {others}use the same user for all shares, or another name of the server",
-        error.reason
-    );
-    OperationError {
-        reason,
-        ..error.clone()
-    }
+    error.clone().followed_by(format_args!(
+        "Windows allows one user per server at a time, and a restart makes it forget the user of a \
+         mapping; {others}use the same user for all shares, or another name of the server"
+    ))
 }
 
 /// Adds to the error of a mapping that was not created the meaning of its code for an operator. An
@@ -97,11 +85,9 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         _ if ErrorClass::ServerUnreachable.contains(code) => ErrorKind::FailedPrecondition,
         kind => kind,
     };
-    OperationError {
-        kind,
-        reason: format!("{}; {}", error.reason, remedy.replace("{server}", server)),
-        ..error
-    }
+    error
+        .followed_by(remedy.replace("{server}", server))
+        .with_kind(kind)
 }
 
 const REFUSES: &str =
