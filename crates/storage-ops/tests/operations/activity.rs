@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use faults::Call as Primitive;
 use storage_ops::{
     ActiveRequest, Activity, Call, ConnectionId, DiskNumber, ErrorKind, Executor,
     ListDiskLocations, LockKey, Operation, PoolKind, RequestState,
@@ -11,7 +10,7 @@ use storage_ops::{
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, executor, map};
-use crate::setup::{GIB, PARTITION, set_online};
+use crate::setup::{PARTITION, raw_disk, set_online};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -49,11 +48,10 @@ fn find(activity: &Activity, number: u64) -> Option<&ActiveRequest> {
 
 /// A node with one disk, on which creating a partition and listing disks wait for the gate.
 fn gated() -> (Arc<Executor>, Gate) {
-    let blocks = |call: &Primitive| {
+    let gate = Gate::closed(|call| {
         call.primitive.contains("CreatePartition") || call.primitive.contains("wmi query")
-    };
-    let gate = Gate::closed(blocks);
-    let sim = os_sim::node().disk(GIB).build();
+    });
+    let sim = raw_disk().build();
     let (executor, _) = executor(&sim, &gate);
     (executor, gate)
 }
@@ -142,7 +140,7 @@ async fn each_request_tells_what_it_does_and_what_it_waits_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_a_call_of_windows_has_kept_is_held_by_no_request() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     // Longer than the time that passes until a busy machine has noticed the timeout of the
     // operation.
     sim.set_timing(|timing| timing.create_partition = 1000 * DAY);

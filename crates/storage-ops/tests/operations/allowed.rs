@@ -7,9 +7,9 @@ use faults::{Probed, Trace};
 use os_sim::Sim;
 use storage_ops::{
     AddTargetPortal, AllowedPortal, Authentication, Config, ConnectTarget, DisconnectTarget,
-    DiscoverTargetPortal, Error, ErrorKind, Executor, GetService, GetTargetDisks, Iqn,
-    ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping, RemoveTargetPortal, SecretText,
-    ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
+    DiscoverTargetPortal, Error, ErrorKind::PermissionDenied, Executor, GetService, GetTargetDisks,
+    Iqn, ListTargetPortals, Node, Operation, RemoveSmbGlobalMapping, RemoveTargetPortal,
+    SecretText, ServiceName, SmbServer, StartService, StopService, TargetPortal, UncPath,
 };
 
 use crate::setup::{GIB, map, mapped, node_on, refused};
@@ -96,14 +96,14 @@ fn check_refusal<O: Operation>(config: &Config, operation: &O, reason: &str) {
         config.clone(),
     );
     let check = |error: &Error| {
-        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+        assert_eq!(error.kind(), PermissionDenied, "{error}");
         assert!(
             error.to_string().starts_with("cannot ") && error.to_string().ends_with(reason),
             "{error}"
         );
         assert!(trace.take().is_empty(), "{error}");
     };
-    check(&refused(&node, operation, ErrorKind::PermissionDenied));
+    check(&refused(&node, operation, PermissionDenied));
     let executor = Arc::new(Executor::new(Arc::new(node)));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -142,7 +142,7 @@ fn a_service_that_is_not_listed_is_neither_started_nor_stopped() {
 fn a_listed_service_is_not_stopped_together_with_one_that_is_not() {
     let sim = sim();
     let node = Node::new(sim.process(), lists());
-    let error = refused(&node, &stop("base", true), ErrorKind::PermissionDenied);
+    let error = refused(&node, &stop("base", true), PermissionDenied);
     assert!(
         error
             .to_string()

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use faults::{Call, Fault, FaultAction, Layer, When};
+use faults::{Fault, FaultAction, Layer, When};
 use os::{
     Access, CallStatus, Handle, Instance, MethodCall, NtPath, Open, Os, OsError, OsResult,
     Returned, Time, Value, Wmi,
@@ -13,8 +13,8 @@ use os_sim::{Builder, Sim};
 use storage_ops::{ErrorKind, FormatVolume, IsVolumeFormatted, Node};
 
 use crate::setup::{
-    GIB, NoProbe, PARTITION, layered, mount, node_on, ntfs, probed, refused, set_online, traced,
-    volume_on,
+    GIB, NoProbe, PARTITION, has_code, layered, mount, node_on, ntfs, probed, raw_disk, refused,
+    set_online, traced, volume_on,
 };
 
 const ONLINE_CALL: &str = "wmi call MSFT_Partition.Online";
@@ -37,9 +37,9 @@ fn is_online(sim: &Sim) -> bool {
 #[test]
 fn contract_18_the_volume_of_a_new_partition_is_brought_online() {
     for disk in [
-        os_sim::node().disk(GIB),
-        os_sim::node().disk(GIB).offline().read_only(),
-        os_sim::node().disk(GIB).gpt(),
+        raw_disk(),
+        raw_disk().offline().read_only(),
+        raw_disk().gpt(),
     ] {
         for sim in both(&disk.no_automount().dir(r"C:\var\lib\kubelet\v")) {
             let node = node_on(&sim);
@@ -113,10 +113,13 @@ fn an_offline_volume_is_brought_online_although_it_answers_otherwise() {
                 .partitioned()
                 .formatted("NTFS"),
         ) {
-            let reads = |call: &Call| call.primitive == "read";
             probed(
                 &sim,
-                Fault::each(reads, When::Before, FaultAction::Fail(code)),
+                Fault::each(
+                    |call| call.primitive == "read",
+                    When::Before,
+                    FaultAction::Fail(code),
+                ),
             )
             .run(&PARTITION)
             .unwrap();
@@ -146,22 +149,9 @@ fn an_offline_volume_is_not_formatted() {
             &IsVolumeFormatted { volume },
             ErrorKind::FailedPrecondition,
         );
-        assert_eq!(error.code(), Some(OsError::NOT_READY));
+        has_code(&error, OsError::NOT_READY);
         node.run(&FormatVolume::new(volume)).unwrap_err();
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
-    }
-}
-
-#[test]
-fn a_retry_brings_a_volume_online_if_the_process_ends_before() {
-    for sim in both(&os_sim::node().no_automount().disk(GIB)) {
-        let dies = |when| {
-            Fault::at(0, when, FaultAction::Die)
-                .among(|call| call.primitive == "wmi call MSFT_Disk.CreatePartition")
-        };
-        probed(&sim, dies(When::After)).run(&PARTITION).unwrap_err();
-        node_on(&sim).run(&PARTITION).unwrap();
-        assert!(is_online(&sim));
     }
 }
 
@@ -193,12 +183,12 @@ pub(crate) fn returning(sim: &Sim, method: &'static str, code: u32) -> Node {
 #[test]
 fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline() {
     for code in [1, 4, 6, 40001, 42011] {
-        let sim = os_sim::node().disk(GIB).build();
+        let sim = raw_disk().build();
         returning(&sim, "Online", code).run(&PARTITION).unwrap();
         assert!(is_online(&sim), "{code}");
         let sim = os_sim::node().no_automount().disk(GIB).build();
         let error = returning(&sim, "Online", code).run(&PARTITION).unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        has_code(&error, OsError(code));
         assert!(!is_online(&sim), "{code}");
         node_on(&sim).run(&PARTITION).unwrap();
         assert!(is_online(&sim), "{code}");
@@ -212,7 +202,7 @@ fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline()
         let error = returning(&sim, "Online", code)
             .run(&set_online(1, true))
             .unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        has_code(&error, OsError(code));
         node_on(&sim).run(&set_online(1, true)).unwrap();
         assert!(is_online(&sim), "{code}");
     }
@@ -220,7 +210,7 @@ fn a_volume_that_is_not_brought_online_fails_the_request_only_if_it_is_offline()
 
 #[test]
 fn a_new_volume_is_brought_online_once_also_where_windows_does_so() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     assert_eq!(trace.counts().of(ONLINE_CALL), 1);

@@ -17,7 +17,9 @@ use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, executor, settled};
 use crate::quotas::spawn_for;
-use crate::setup::{GIB, closest, contents, exists, is_link, mkdir, mounted_at, path, set_online};
+use crate::setup::{
+    GIB, contents, exists, is_link, mkdir, partitioned_disk, path, raw_disk, set_online,
+};
 
 /// Returns an executor on `sim` whose calls pass `gate`.
 fn behind(gate: &Gate, sim: &Sim) -> Arc<Executor> {
@@ -30,39 +32,6 @@ pub(crate) fn spawn<O: storage_ops::Operation>(
 ) -> JoinHandle<Result<O::Output, Error>> {
     let executor = Arc::clone(executor);
     tokio::spawn(async move { executor.run(operation).await })
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operation_can_need_three_pools_one_after_the_other() {
-    for (mounted, link) in [
-        (
-            r"C:\var\lib\kubelet\plugins\v",
-            r"C:\var\lib\kubelet\plugins\v\share",
-        ),
-        // Kubelet's directory on a volume of its own, and the link that an SMB driver creates below
-        // it.
-        (r"C:\k", r"C:\k\kubelet\plugins\share"),
-    ] {
-        let node = os_sim::node().smb_server("files").share("one").guest();
-        let node = node
-            .disk(GIB)
-            .partitioned()
-            .formatted("NTFS")
-            .mounted(mounted);
-        let sim = node.symlink(link, r"\\files\one\").build();
-        let (executor, _) = executor(&sim, &Gate::closed(|_| false));
-        let alone = executor.node();
-
-        let operation = is_link(link);
-        assert_eq!(
-            executor.run(operation.clone()).await.unwrap(),
-            alone.run(&operation).unwrap()
-        );
-        let operation = mounted_at(link);
-        assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
-        let operation = closest(link);
-        assert_eq!(executor.run(operation.clone()).await, alone.run(&operation));
-    }
 }
 
 #[tokio::test]
@@ -109,7 +78,7 @@ pub(crate) async fn ends<T>(request: &JoinHandle<T>) -> bool {
 
 #[test]
 fn a_request_on_a_runtime_that_shuts_down_returns() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let (executor, _) = executor(&sim, &Gate::closed(|_| false));
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let handle = runtime.handle().clone();
@@ -237,18 +206,17 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
         call.primitive.contains("state") && STARTED.load(Ordering::SeqCst)
     });
     let executor = behind(&gate, &sim);
-    let name = |name: &str| ServiceName::parse(name).unwrap();
     let start = spawn(
         &executor,
         StartService {
-            name: name("dependent"),
+            name: ServiceName::parse("dependent").unwrap(),
         },
     );
     gate.reached_by(1).await;
     let stop = spawn(
         &executor,
         StopService {
-            name: name("base"),
+            name: ServiceName::parse("base").unwrap(),
             force: true,
         },
     );
@@ -260,12 +228,7 @@ async fn a_service_is_not_stopped_with_its_base_while_it_is_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_has_changed_something_needs_no_share_of_its_next_pool() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .offline()
-        .read_only()
-        .build();
+    let sim = partitioned_disk().offline().read_only().build();
     let gate = Gate::closed(|call| call.primitive == "wmi query" && !call.object.contains("WHERE"));
     let fault = Fault::at(1, When::Before, FaultAction::Fail(OsError::GEN_FAILURE))
         .among(|call| call.primitive == "control DISK_SET_DISK_ATTRIBUTES");
@@ -319,9 +282,12 @@ impl Probe for OpensOf {
     }
 }
 
+fn kubelet(name: &str) -> String {
+    format!(r"C:\var\lib\kubelet\{name}")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_that_leads_to_a_server_is_not_followed_on_the_thread_that_polls() {
-    let kubelet = |name: &str| format!(r"C:\var\lib\kubelet\{name}");
     let sim = os_sim::node()
         .smb_server("files")
         .share("one")

@@ -1,20 +1,22 @@
 //! Tests of answers of disks and volumes that differ between versions of Windows and drivers, or
 //! that no document names.
 
-use faults::{Call, Fault, FaultAction, Layer, Outcome, Record, When};
+use faults::{Fault, FaultAction, Layer, Outcome, When};
 use os::abi::{ControlCode, DiskAttributes, DriveLayout, PartitionEntry, PartitionStyle};
 use os::{FsInfo, Handle, NtPath, Open, Os, OsError, OsResult};
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    ErrorKind, FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
+    Error,
+    ErrorKind::{FailedPrecondition, NotFound},
+    FormatVolume, GetDiskNumberByName, GetDiskState, GetDiskStats, GetVolumeStats,
     IsVolumeFormatted, ListDiskIds, Rescan,
 };
 
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, layered, node_on, ntfs, probed,
-    refused, resize, set_online, traced, volume_on, volumes_of,
+    GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, has_code, layered, node_on, ntfs,
+    partitioned_disk, probed, raw_disk, refused, says, set_online, traced, volume_on, volumes_of,
 };
 
 const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
@@ -25,7 +27,7 @@ const RECOGNITION: &str = "control FSCTL_QUERY_FILE_SYSTEM_RECOGNITION";
 #[test]
 fn a_blank_volume_is_formatted_whatever_code_says_that_no_file_system_is_recognized() {
     for code in [1, 50, 87, 1005, 4711].map(OsError) {
-        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let sim = partitioned_disk().build();
         let node = probed(&sim, failing(RECOGNITION, code));
         let volume = volume_on(&node, 1);
         assert_eq!(
@@ -66,7 +68,7 @@ fn a_volume_that_is_recognized_without_a_name_is_searched_for_signatures() {
         (Some("ext4"), &[0; 9], Err(())),
         (Some("FutureFS"), &[0; 9], Err(())),
     ] {
-        let disk = os_sim::node().disk(GIB).partitioned();
+        let disk = partitioned_disk();
         let sim = match file_system {
             None => disk.build(),
             Some(name) => disk.formatted(name).unmountable().build(),
@@ -113,20 +115,16 @@ impl Layer for Nameless {
     }
 }
 
+fn run(sim: &Sim, code: OsError, root: Option<OsError>) -> Result<bool, Error> {
+    let volume = volume_on(&node_on(sim), 1);
+    let node = layered(sim, Nameless { code, root });
+    node.run(&IsVolumeFormatted { volume })
+}
+
 #[test]
 fn a_volume_without_a_root_directory_is_raw_if_the_name_of_its_file_system_cannot_be_asked_for() {
-    let run = |sim: &Sim, code, root| {
-        let volume = volume_on(&node_on(sim), 1);
-        let node = layered(sim, Nameless { code, root });
-        node.run(&IsVolumeFormatted { volume })
-    };
-    let blank = os_sim::node().disk(GIB).partitioned().build();
-    let ext4 = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("ext4")
-        .unmountable()
-        .build();
+    let blank = partitioned_disk().build();
+    let ext4 = partitioned_disk().formatted("ext4").unmountable().build();
     let ntfs = ntfs().build();
     for code in [1, 50, 87].map(OsError) {
         assert_eq!(run(&blank, code, None), Ok(false), "{code:?}");
@@ -168,7 +166,7 @@ fn a_volume_that_cannot_be_read_is_not_formatted() {
         ]
         .map(OsError)
         {
-            let sim = os_sim::node().disk(GIB).partitioned().build();
+            let sim = partitioned_disk().build();
             let volume = volume_on(&node_on(&sim), 1);
             let node = probed(&sim, failing(primitive, code));
             let error = node.run(&IsVolumeFormatted { volume }).unwrap_err();
@@ -182,24 +180,14 @@ fn a_volume_that_cannot_be_read_is_not_formatted() {
 #[test]
 fn a_file_system_that_identifies_itself_is_found_without_an_answer_of_windows() {
     for code in [1, 87, 1005].map(OsError) {
-        let sim = os_sim::node()
-            .disk(GIB)
-            .partitioned()
+        let sim = partitioned_disk()
             .formatted("FutureFS")
             .unmountable()
             .build();
         let volume = volume_on(&node_on(&sim), 1);
         let node = probed(&sim, failing(RECOGNITION, code));
-        refused(
-            &node,
-            &IsVolumeFormatted { volume },
-            ErrorKind::FailedPrecondition,
-        );
-        refused(
-            &node,
-            &FormatVolume::new(volume),
-            ErrorKind::FailedPrecondition,
-        );
+        refused(&node, &IsVolumeFormatted { volume }, FailedPrecondition);
+        refused(&node, &FormatVolume::new(volume), FailedPrecondition);
         assert_eq!(sim.volume_on(1).unwrap().formats, 0);
     }
 }
@@ -226,7 +214,7 @@ fn a_raw_disk_with_a_foreign_file_system_is_not_initialized() {
                 .sector_size(sector)
                 .formatted(name);
             let sim = if offline { disk.offline() } else { disk }.build();
-            let error = refused(&node_on(&sim), &PARTITION, ErrorKind::FailedPrecondition);
+            let error = refused(&node_on(&sim), &PARTITION, FailedPrecondition);
             assert!(
                 error.to_string().contains("does not overwrite"),
                 "{name}: {error}"
@@ -272,11 +260,10 @@ fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() 
         .map(|primitive| failing(primitive, OsError::NOT_SUPPORTED));
         probed(sim, both(length, geometry)).run(&PARTITION)
     };
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     run(&sim).unwrap();
     assert_eq!(sim.disk(1).unwrap().layout, "gpt");
-    let sim = os_sim::node()
-        .disk(GIB)
+    let sim = raw_disk()
         .formatted("backup GPT of 512-byte sectors")
         .build();
     run(&sim).unwrap_err();
@@ -285,28 +272,29 @@ fn a_raw_disk_whose_size_only_the_provider_states_is_searched_and_initialized() 
 
 #[test]
 fn a_raw_disk_that_cannot_be_read_is_not_initialized() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let error = refused(
         &probed(&sim, failing("read", OsError::IO_DEVICE)),
         &PARTITION,
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
-    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    has_code(&error, OsError::IO_DEVICE);
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
 
 /// Fails reading the partition table of disk 1 while it is offline.
 fn unreadable_while_offline(sim: &Sim) -> Fault {
     let seen = sim.clone();
-    let fails = move |call: &Call| {
-        call.primitive == LAYOUT && seen.disk(1).is_some_and(|disk| disk.offline)
-    };
-    Fault::each(fails, When::Before, FaultAction::Fail(OsError::NOT_READY))
+    Fault::each(
+        move |call| call.primitive == LAYOUT && seen.disk(1).is_some_and(|disk| disk.offline),
+        When::Before,
+        FaultAction::Fail(OsError::NOT_READY),
+    )
 }
 
 #[test]
 fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitioned() {
-    let raw = os_sim::node().disk(GIB).offline().build();
+    let raw = raw_disk().offline().build();
     let node = probed(&raw, unreadable_while_offline(&raw));
     node.run(&PARTITION).unwrap();
     assert!(!raw.disk(1).unwrap().offline);
@@ -321,15 +309,14 @@ fn a_disk_whose_partition_table_cannot_be_read_while_it_is_offline_is_partitione
         Some("NTFS")
     );
     // The disk may be a second path to a partitioned one.
-    let second_path = os_sim::node()
-        .disk(GIB)
+    let second_path = raw_disk()
         .page83_ascii("lun")
         .offline()
         .disk(GIB)
         .page83_ascii("lun")
         .build();
     let node = probed(&second_path, unreadable_while_offline(&second_path));
-    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
+    refused(&node, &PARTITION, FailedPrecondition);
     assert!(second_path.disk(1).unwrap().offline);
 }
 
@@ -346,11 +333,7 @@ fn a_single_error_of_an_offline_disk_does_not_bring_it_online() {
 fn a_storage_port_is_scanned_again_after_an_error() {
     let sim = os_sim::node().build();
     sim.attach_disk(&DiskDescription::new(GIB), false).unwrap();
-    refused(
-        &node_on(&sim),
-        &GetDiskStats { disk: ONE },
-        ErrorKind::NotFound,
-    );
+    refused(&node_on(&sim), &GetDiskStats { disk: ONE }, NotFound);
     probed(&sim, failing_once("reenumerate", OsError::GEN_FAILURE))
         .run(&Rescan)
         .unwrap();
@@ -359,24 +342,21 @@ fn a_storage_port_is_scanned_again_after_an_error() {
 
 #[test]
 fn a_name_that_is_not_found_while_a_disk_is_removed_is_reported_with_the_code_of_the_removal() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .page83_ascii("Google  pvc-x")
-        .build();
+    let sim = raw_disk().page83_ascii("Google  pvc-x").build();
     let node = probed(&sim, failing(PROPERTY, OsError::DEVICE_NOT_CONNECTED));
     let error = refused(
         &node,
         &GetDiskNumberByName {
             name: "pvc-x".into(),
         },
-        ErrorKind::NotFound,
+        NotFound,
     );
-    assert_eq!(error.code(), Some(OsError::DEVICE_NOT_CONNECTED), "{error}");
+    has_code(&error, OsError::DEVICE_NOT_CONNECTED);
 }
 
 #[test]
 fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let volume = volume_on(&node_on(&sim), 1);
     let node = probed(&sim, failing("open", OsError::NOT_READY));
     assert_eq!(node.run(&GetDiskState { disk: ONE }), Ok(true));
@@ -386,7 +366,7 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
     ] {
         assert_eq!(
             (error.kind(), error.code()),
-            (ErrorKind::FailedPrecondition, Some(OsError::NOT_READY)),
+            (FailedPrecondition, Some(OsError::NOT_READY)),
             "{error}"
         );
     }
@@ -394,7 +374,7 @@ fn a_device_that_is_not_ready_is_not_reported_as_not_found() {
 
 #[test]
 fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let (node, trace) = traced(&sim, NoProbe);
     assert_eq!(node.run(&GetDiskStats { disk: ONE }).unwrap(), GIB);
     sim.grow_disk(1, 2 * GIB);
@@ -412,7 +392,7 @@ fn the_size_of_a_disk_that_grew_is_returned_without_a_rescan() {
 #[test]
 fn a_partition_table_that_does_not_fit_is_read_again_whatever_code_says_so() {
     for code in [24, 122, 234].map(OsError) {
-        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let sim = partitioned_disk().build();
         let node = probed(&sim, failing_once(LAYOUT, code));
         assert_eq!(node.run(&volumes_of(1)).unwrap().len(), 1, "{code:?}");
     }
@@ -420,7 +400,7 @@ fn a_partition_table_that_does_not_fit_is_read_again_whatever_code_says_so() {
 
 #[test]
 fn the_attributes_of_a_disk_are_set_with_the_other_version_if_one_is_refused() {
-    let sim = os_sim::node().disk(GIB).offline().build();
+    let sim = raw_disk().offline().build();
     let (node, trace) = traced(&sim, failing_once(SET, OsError::INVALID_PARAMETER));
     node.run(&set_online(1, true)).unwrap();
     assert!(!sim.disk(1).unwrap().offline);
@@ -430,8 +410,7 @@ fn the_attributes_of_a_disk_are_set_with_the_other_version_if_one_is_refused() {
 #[test]
 fn a_disk_is_listed_with_the_identifier_that_can_be_read() {
     let sim = || {
-        os_sim::node()
-            .disk(GIB)
+        raw_disk()
             .page83_ascii("Google  pvc-x")
             .serial("vol0abc")
             .build()
@@ -456,7 +435,7 @@ fn a_disk_is_listed_with_the_identifier_that_can_be_read() {
 
 #[test]
 fn the_volumes_of_a_disk_that_cannot_be_opened_for_reading_are_listed() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let node = probed(&sim, failing_once("open", OsError::ACCESS_DENIED));
     assert_eq!(node.run(&volumes_of(1)).unwrap().len(), 1);
 }
@@ -489,27 +468,13 @@ fn the_volumes_of_a_disk_are_flushed_before_it_goes_offline() {
     let sim = ntfs().build();
     let (node, trace) = traced(&sim, failing_once("flush", OsError::IO_DEVICE));
     node.run(&set_online(1, false)).unwrap();
-    let flushed =
-        |record: &Record| record.call.primitive == "flush" && record.outcome == Outcome::Done;
     assert!(
-        trace.take().iter().any(flushed),
+        trace
+            .take()
+            .iter()
+            .any(|record| record.call.primitive == "flush" && record.outcome == Outcome::Done),
         "the flush is repeated after an error"
     );
-}
-
-#[test]
-fn a_disk_with_sectors_of_4096_bytes_is_partitioned_formatted_and_grown() {
-    let sim = os_sim::node().disk(GIB).sector_size(4096).build();
-    let node = node_on(&sim);
-    node.run(&PARTITION).unwrap();
-    let volume = volume_on(&node, 1);
-    assert_eq!(node.run(&IsVolumeFormatted { volume }), Ok(false));
-    node.run(&FormatVolume::new(volume)).unwrap();
-    let before = node.run(&GetVolumeStats { volume }).unwrap().total;
-    sim.grow_disk(1, 2 * GIB);
-    node.run(&resize(volume, 0)).unwrap();
-    assert!(node.run(&GetVolumeStats { volume }).unwrap().total >= before + GIB - (1 << 20));
-    sim.invariants().unwrap();
 }
 
 /// A disk with this partition style, as the control codes number them, whose table Windows does not
@@ -554,18 +519,18 @@ const GPT: u8 = 1;
 
 #[test]
 fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
-    let node = |sim: &Sim, style| layered(sim, NotReadWhileOffline(style));
-    let sim = os_sim::node().disk(GIB).partitioned().offline().build();
-    node(&sim, GPT).run(&PARTITION).unwrap();
+    let sim = partitioned_disk().offline().build();
+    layered(&sim, NotReadWhileOffline(GPT))
+        .run(&PARTITION)
+        .unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
-    let sim = os_sim::node().disk(GIB).offline().build();
-    let error = refused(&node(&sim, MBR), &PARTITION, ErrorKind::FailedPrecondition);
-    assert!(
-        error
-            .to_string()
-            .contains("MBR partition table without partitions"),
-        "{error}"
+    let sim = raw_disk().offline().build();
+    let error = refused(
+        &layered(&sim, NotReadWhileOffline(MBR)),
+        &PARTITION,
+        FailedPrecondition,
     );
+    says(&error, "MBR partition table without partitions");
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
 
@@ -580,15 +545,12 @@ fn the_attributes_of_a_disk_are_set_although_its_properties_cannot_be_updated() 
         assert_eq!(trace.counts().wmi, 0, "{code:?}: no fallback");
     }
     // A disk that is removed meanwhile is not found.
-    let sim = os_sim::node().disk(GIB).offline().build();
+    let sim = raw_disk().offline().build();
     let node = probed(
         &sim,
         failing("control DISK_UPDATE_PROPERTIES", OsError::NO_SUCH_DEVICE),
     );
-    assert_eq!(
-        node.run(&set_online(1, true)).unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
+    assert_eq!(node.run(&set_online(1, true)).unwrap_err().kind(), NotFound);
 }
 
 /// A disk without a partition table that answers as one with an MBR without partitions.
@@ -638,13 +600,9 @@ impl Layer for BlankMbr {
 
 #[test]
 fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table() {
-    let node = |sim: &Sim, layer| layered(sim, layer);
-    for disk in [
-        os_sim::node().disk(GIB),
-        os_sim::node().disk(GIB).offline().read_only(),
-    ] {
+    for disk in [raw_disk(), raw_disk().offline().read_only()] {
         let sim = disk.build();
-        let node = node(
+        let node = layered(
             &sim,
             BlankMbr {
                 signature: 0,
@@ -657,7 +615,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
     for (what, disk, layer) in [
         (
             "a signature",
-            os_sim::node().disk(GIB),
+            raw_disk(),
             BlankMbr {
                 signature: 1,
                 byte: 0,
@@ -665,7 +623,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
         ),
         (
             "content",
-            os_sim::node().disk(GIB),
+            raw_disk(),
             BlankMbr {
                 signature: 0,
                 byte: 1,
@@ -673,7 +631,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
         ),
         (
             "a file system",
-            os_sim::node().disk(GIB).formatted("ext4"),
+            raw_disk().formatted("ext4"),
             BlankMbr {
                 signature: 0,
                 byte: 0,
@@ -681,7 +639,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
         ),
         (
             "a file system farther on",
-            os_sim::node().disk(GIB).formatted("btrfs"),
+            raw_disk().formatted("btrfs"),
             BlankMbr {
                 signature: 0,
                 byte: 0,
@@ -690,11 +648,7 @@ fn an_mbr_without_partitions_and_signature_on_a_blank_disk_is_no_partition_table
     ] {
         let sim = disk.build();
         let before = sim.snapshot();
-        refused(
-            &node(&sim, layer),
-            &PARTITION,
-            ErrorKind::FailedPrecondition,
-        );
+        refused(&layered(&sim, layer), &PARTITION, FailedPrecondition);
         assert_eq!(sim.snapshot(), before, "{what}");
     }
 }
@@ -729,9 +683,9 @@ fn an_mbr_without_signature_is_kept_if_the_provider_knows_of_it() {
         }
     }
 
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let before = sim.snapshot();
     let node = layered(&sim, Mbr);
-    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
+    refused(&node, &PARTITION, FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }

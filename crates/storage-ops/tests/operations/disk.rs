@@ -1,21 +1,22 @@
 //! Tests of the operations on disks.
 
 use crate::setup::{
-    GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, probed, refused, set_online,
-    volume_on, volumes_of,
+    GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, partitioned_disk, probed, raw_disk,
+    refused, says, set_online, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use os::abi::BusType;
 use storage_ops::{
-    DiskNumber, ErrorKind, GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds,
-    ListDiskLocations, ListVolumesOnDisk, PartitionDisk, SetDiskState,
+    DiskNumber,
+    ErrorKind::{FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unavailable},
+    GetDiskNumberByName, GetDiskState, GetDiskStats, ListDiskIds, ListDiskLocations,
+    ListVolumesOnDisk, PartitionDisk, SetDiskState,
 };
 
 #[test]
 fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
-    let sim = os_sim::node()
-        .disk(GIB)
+    let sim = raw_disk()
         .page83_ascii("Google  pvc-x")
         .serial("vol0abc_00000001.")
         .disk(GIB)
@@ -43,18 +44,14 @@ fn contract_17_identifiers_are_returned_as_the_device_reports_them() {
 #[test]
 fn contract_17_an_identifier_longer_than_the_first_buffer_is_complete() {
     let long = "x".repeat(5000);
-    let sim = os_sim::node().disk(GIB).page83_ascii(&long).build();
+    let sim = raw_disk().page83_ascii(&long).build();
     assert_eq!(node_on(&sim).run(&ListDiskIds).unwrap()[&ONE].page83, long);
 }
 
 #[test]
 fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
     // A reserved partition alone does not count.
-    for disk in [
-        os_sim::node().disk(GIB),
-        os_sim::node().disk(GIB).offline(),
-        os_sim::node().disk(GIB).gpt(),
-    ] {
+    for disk in [raw_disk(), raw_disk().offline(), raw_disk().gpt()] {
         let sim = disk.build();
         let node = node_on(&sim);
         for _ in 0..3 {
@@ -69,21 +66,14 @@ fn contract_18_a_raw_disk_gets_a_gpt_and_one_volume_that_has_arrived() {
 #[test]
 fn contract_18_a_partitioned_disk_is_left_unchanged() {
     for (name, sim) in [
-        (
-            "partitioned",
-            os_sim::node().disk(GIB).partitioned().build(),
-        ),
+        ("partitioned", partitioned_disk().build()),
         ("formatted", ntfs().build()),
         ("offline", ntfs().offline_because(0).build()),
         (
             "file system at sector 0",
-            os_sim::node()
-                .disk(GIB)
-                .superfloppy()
-                .formatted("NTFS")
-                .build(),
+            raw_disk().superfloppy().formatted("NTFS").build(),
         ),
-        ("mbr", os_sim::node().disk(GIB).mbr().build()),
+        ("mbr", raw_disk().mbr().build()),
     ] {
         let before = sim.snapshot();
         node_on(&sim).run(&PARTITION).unwrap();
@@ -96,7 +86,7 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
     let sim = ntfs().offline_because(0).build();
     let node = node_on(&sim);
     node.run(&PARTITION).unwrap();
-    refused(&node, &volumes_of(1), ErrorKind::FailedPrecondition);
+    refused(&node, &volumes_of(1), FailedPrecondition);
     node.run(&set_online(1, true)).unwrap();
     assert_eq!(
         sim.volume_on(1).map(|volume| volume.arrived),
@@ -107,7 +97,7 @@ fn contract_18_set_disk_state_waits_for_the_volumes_of_the_disk() {
 
 #[test]
 fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_disk() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let node = node_on(&sim);
     for online in [true, false, false, true] {
         node.run(&set_online(1, online)).unwrap();
@@ -116,10 +106,13 @@ fn contract_20_set_disk_state_is_idempotent_and_stats_never_fail_for_a_present_d
     }
 }
 
+fn find(name: &str) -> GetDiskNumberByName {
+    GetDiskNumberByName { name: name.into() }
+}
+
 #[test]
 fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
-    let sim = os_sim::node()
-        .disk(GIB)
+    let sim = raw_disk()
         .page83_ascii("Google  pvc-x")
         .disk(GIB)
         .page83_ascii("Google  pvc-y")
@@ -127,12 +120,11 @@ fn contract_20b_a_disk_is_found_by_its_name_or_the_last_word_of_it() {
         .page83_ascii("Google  pvc-y")
         .build();
     let node = node_on(&sim);
-    let find = |name: &str| GetDiskNumberByName { name: name.into() };
     assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
     assert_eq!(node.run(&find("Google  pvc-x")).unwrap(), ONE);
-    refused(&node, &find("pvc"), ErrorKind::NotFound);
-    refused(&node, &find("pvc-y"), ErrorKind::FailedPrecondition);
-    refused(&node, &find(" "), ErrorKind::InvalidArgument);
+    refused(&node, &find("pvc"), NotFound);
+    refused(&node, &find("pvc-y"), FailedPrecondition);
+    refused(&node, &find(" "), InvalidArgument);
 }
 
 #[test]
@@ -140,19 +132,11 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
     let sim = os_sim::node().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
     for disk in [DiskNumber(7), DiskNumber(u32::MAX)] {
-        refused(&node, &GetDiskStats { disk }, ErrorKind::NotFound);
-        refused(&node, &GetDiskState { disk }, ErrorKind::NotFound);
-        refused(
-            &node,
-            &SetDiskState { disk, online: true },
-            ErrorKind::NotFound,
-        );
-        refused(&node, &PartitionDisk { disk }, ErrorKind::NotFound);
-        refused(
-            &node,
-            &ListVolumesOnDisk { disk, partition: 0 },
-            ErrorKind::NotFound,
-        );
+        refused(&node, &GetDiskStats { disk }, NotFound);
+        refused(&node, &GetDiskState { disk }, NotFound);
+        refused(&node, &SetDiskState { disk, online: true }, NotFound);
+        refused(&node, &PartitionDisk { disk }, NotFound);
+        refused(&node, &ListVolumesOnDisk { disk, partition: 0 }, NotFound);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -160,42 +144,33 @@ fn every_operation_reports_an_unknown_disk_as_not_found() {
 /// Returns a node on which the calls of `primitive` on NVMe disks fail: disk 1 has the name
 /// `pvc-x`, and disk 2, which is on NVMe, too.
 fn node_with_two_equal_names(primitive: &'static str, code: OsError) -> storage_ops::Node {
-    let disks = os_sim::node().disk(GIB).page83_ascii("Google  pvc-x");
+    let disks = raw_disk().page83_ascii("Google  pvc-x");
     let sim = disks
         .disk(GIB)
         .bus(BusType::NVME)
         .page83_ascii("Google  pvc-x")
         .build();
-    let of_nvme =
-        move |call: &faults::Call| call.primitive == primitive && call.object.contains("nvme#disk");
     probed(
         &sim,
-        Fault::each(of_nvme, When::Before, FaultAction::Fail(code)),
+        Fault::each(
+            move |call| call.primitive == primitive && call.object.contains("nvme#disk"),
+            When::Before,
+            FaultAction::Fail(code),
+        ),
     )
 }
 
 #[test]
 fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() {
     const QUERY: &str = "control STORAGE_QUERY_PROPERTY";
-    let find = |name: &str| GetDiskNumberByName { name: name.into() };
     for (primitive, code, names, kind) in [
-        (
-            QUERY,
-            OsError::IO_DEVICE,
-            "disk 2",
-            ErrorKind::FailedPrecondition,
-        ),
-        (
-            QUERY,
-            OsError::SEM_TIMEOUT,
-            "disk 2",
-            ErrorKind::Unavailable,
-        ),
+        (QUERY, OsError::IO_DEVICE, "disk 2", FailedPrecondition),
+        (QUERY, OsError::SEM_TIMEOUT, "disk 2", Unavailable),
         (
             "open",
             OsError::ACCESS_DENIED,
             "nvme#disk",
-            ErrorKind::FailedPrecondition,
+            FailedPrecondition,
         ),
     ] {
         let node = node_with_two_equal_names(primitive, code);
@@ -211,20 +186,17 @@ fn a_name_leads_to_no_disk_while_another_disk_that_may_have_it_cannot_be_read() 
     for primitive in [QUERY, "open"] {
         let node = node_with_two_equal_names(primitive, OsError::DEVICE_NOT_CONNECTED);
         assert_eq!(node.run(&find("pvc-x")).unwrap(), ONE);
-        refused(&node, &find("pvc-y"), ErrorKind::NotFound);
+        refused(&node, &find("pvc-y"), NotFound);
     }
+}
+
+fn query(call: &faults::Call) -> bool {
+    call.primitive == "control STORAGE_QUERY_PROPERTY"
 }
 
 #[test]
 fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
-    let disk = || {
-        os_sim::node()
-            .disk(GIB)
-            .bus(BusType::NVME)
-            .page83_ascii("Google  pvc-x")
-    };
-    let find = |name: &str| GetDiskNumberByName { name: name.into() };
-    let query = |call: &faults::Call| call.primitive == "control STORAGE_QUERY_PROPERTY";
+    let disk = || raw_disk().bus(BusType::NVME).page83_ascii("Google  pvc-x");
     let failure = FaultAction::Fail(OsError::IO_DEVICE);
     let of_node = Fault::each(
         move |call| query(call) && !call.object.contains("nvme#disk"),
@@ -241,7 +213,7 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
         let sim = disk().build();
         let node = probed(&sim, fault);
         assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
-        refused(&node, &find("pvc-y"), ErrorKind::NotFound);
+        refused(&node, &find("pvc-y"), NotFound);
     }
 }
 
@@ -253,19 +225,15 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
         When::Before,
         FaultAction::Fail(OsError::WMI_TIMED_OUT),
     );
-    let error = refused(
-        &probed(&sim, late),
-        &ListDiskLocations,
-        ErrorKind::Unavailable,
-    );
-    assert!(error.to_string().contains("0xa0040002"), "{error}");
+    let error = refused(&probed(&sim, late), &ListDiskLocations, Unavailable);
+    says(&error, "0xa0040002");
 }
 
 #[test]
 fn a_disk_that_the_node_itself_uses_is_not_taken_offline() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(&node, &set_online(0, false), ErrorKind::PermissionDenied);
+    refused(&node, &set_online(0, false), PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -276,7 +244,7 @@ fn contract_20_the_size_is_returned_although_one_query_fails() {
         failing("control DISK_GET_LENGTH_INFO", OsError::BUSY),
         failing_once("open", OsError::ACCESS_DENIED),
     ] {
-        let sim = os_sim::node().disk(GIB).build();
+        let sim = raw_disk().build();
         assert_eq!(
             probed(&sim, broken)
                 .run(&GetDiskStats { disk: ONE })

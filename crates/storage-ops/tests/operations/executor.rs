@@ -3,10 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::concurrency::spawn;
-use crate::setup::{GIB, ONE, PARTITION, exists, is_link, map_at, ntfs};
+use crate::setup::{PARTITION, exists, is_link, map_at, ntfs, raw_disk};
 use faults::{Call, FaultAction, Outcome, Probe, Probed, Trace};
 use os_sim::Sim;
-use storage_ops::{Config, DiskNumber, Executor, NewSmbGlobalMapping, Node, PartitionDisk, Rescan};
+use storage_ops::{Config, Executor, NewSmbGlobalMapping, Node, Rescan};
 
 /// Blocks some calls until it is opened. A test that ends opens it too: otherwise the runtime would
 /// wait for the calls.
@@ -58,14 +58,15 @@ impl Gate {
     /// Waits until `count` calls are blocked.
     pub(crate) async fn reached_by(&self, count: usize) {
         let gate = self.probe();
-        let wait = move || {
+        tokio::task::spawn_blocking(move || {
             drop(
                 gate.changed
                     .wait_while(gate.state.lock().unwrap(), |state| state.1 < count)
                     .unwrap(),
             );
-        };
-        tokio::task::spawn_blocking(wait).await.unwrap();
+        })
+        .await
+        .unwrap();
     }
 }
 
@@ -158,14 +159,13 @@ async fn links_to_a_dead_server_or_a_lost_disk_do_not_delay_local_paths() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rescans_requested_while_one_runs_share_the_next_one() {
     let (sim, gate) = (
-        os_sim::node().disk(GIB).build(),
+        raw_disk().build(),
         Gate::closed(|call| call.primitive == "reenumerate"),
     );
     let (executor, trace) = executor(&sim, &gate);
-    let rescan = || spawn(&executor, Rescan);
-    let mut all = vec![rescan()];
+    let mut all = vec![spawn(&executor, Rescan)];
     gate.reached_by(1).await;
-    all.extend((0..50).map(|_| rescan()));
+    all.extend((0..50).map(|_| spawn(&executor, Rescan)));
     // All requests must be queued before the first can end.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
@@ -192,11 +192,14 @@ pub(crate) async fn settled() {
     }
 }
 
+fn layout(call: &Call) -> bool {
+    call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX"
+}
+
 #[tokio::test]
 async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged() {
-    let layout = |call: &Call| call.primitive == "control DISK_GET_DRIVE_LAYOUT_EX";
     // Another node may have mounted a disk that is partitioned and offline.
-    for sim in [os_sim::node().disk(GIB).build(), ntfs().offline().build()] {
+    for sim in [raw_disk().build(), ntfs().offline().build()] {
         let gate = Gate::closed(layout);
         let (executor, _) = executor(&sim, &gate);
         let before = sim.snapshot();
@@ -213,7 +216,7 @@ async fn a_caller_that_cancels_before_the_first_change_leaves_the_node_unchanged
 #[tokio::test]
 async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() {
     let (sim, gate) = (
-        os_sim::node().disk(GIB).build(),
+        raw_disk().build(),
         Gate::closed(|call| call.primitive == "reenumerate"),
     );
     let (executor, trace) = executor(&sim, &gate);
@@ -234,35 +237,4 @@ async fn a_request_that_waits_for_a_lock_is_cancelled_at_once_with_its_caller() 
             .of("wmi call MSFT_StorageSetting.UpdateHostStorageCache"),
         1
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hanging_wmi_call_does_not_delay_a_disk_query() {
-    let node = (0..16).fold(os_sim::node(), |node, _| node.disk(GIB));
-    let (sim, gate) = (
-        node.build(),
-        Gate::closed(|call| call.primitive == "wmi call MSFT_Disk.Initialize"),
-    );
-    let (executor, _) = executor(&sim, &gate);
-    let mut all = tokio::task::JoinSet::new();
-    for disk in 1..=16 {
-        let executor = Arc::clone(&executor);
-        all.spawn(async move {
-            executor
-                .run(PartitionDisk {
-                    disk: DiskNumber(disk),
-                })
-                .await
-                .is_ok()
-        });
-    }
-    gate.reached_by(16).await;
-    assert!(
-        executor
-            .run(storage_ops::GetDiskState { disk: ONE })
-            .await
-            .unwrap()
-    );
-    gate.open();
-    assert_eq!(all.join_all().await, vec![true; 16]);
 }

@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use crate::setup::{
-    GIB, MOUNT, ONE, PARTITION, failing, layered, mount, mounted_at, node_on, path, probed,
-    refused, set_online, traced, unmount, volume_on, volumes_of,
+    GIB, MOUNT, ONE, PARTITION, failing, has_code, layered, mount, mounted_at, node_on,
+    partitioned_disk, path, probed, raw_disk, refused, says, set_online, traced, unmount,
+    volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
 use os::{CallStatus, Instance, MethodCall, Os, OsError, OsResult, Time, Value, Wmi};
 use os_sim::Sim;
 use storage_ops::{
-    Config, ErrorKind, FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState,
-    GetDiskStats, GetVolumeStats, IsVolumeFormatted, ListDiskIds, ListVolumesOnDisk, MountVolume,
-    Node, Rescan, VolumeId, WriteVolumeCache,
+    Config,
+    ErrorKind::{FailedPrecondition, Internal, NotFound},
+    FormatVolume, GetBiosSerialNumber, GetDiskNumberFromVolumeId, GetDiskState, GetDiskStats,
+    GetVolumeStats, IsVolumeFormatted, ListDiskIds, ListVolumesOnDisk, MountVolume, Node, Rescan,
+    VolumeId, WriteVolumeCache,
 };
 
 /// A code that no document names.
@@ -166,9 +169,9 @@ fn a_cache_that_the_device_does_not_write_is_written_by_the_storage_provider() {
         &WriteVolumeCache {
             volume: volume_on(&node, 1),
         },
-        ErrorKind::Internal,
+        Internal,
     );
-    assert_eq!(error.code(), Some(UNSEEN), "{error}");
+    has_code(&error, UNSEEN);
     node.run(&set_online(1, false)).unwrap();
     assert!(sim.disk(1).unwrap().offline);
 }
@@ -191,14 +194,14 @@ fn that_the_provider_reports_no_file_system_is_no_evidence() {
         .write(&format!("{}data", sim.volume_on(1).unwrap().name()), b"x")
         .unwrap();
     let format = FormatVolume::new(volume(&sim));
-    refused(&node, &format, ErrorKind::FailedPrecondition);
+    refused(&node, &format, FailedPrecondition);
 
-    let raw = os_sim::node().disk(GIB).partitioned().build();
+    let raw = partitioned_disk().build();
     let node = unseen(&raw, &["query_fs Attribute"]);
     let volume = volume(&raw);
-    let error = refused(&node, &IsVolumeFormatted { volume }, ErrorKind::Internal);
-    assert_eq!(error.code(), Some(UNSEEN), "{error}");
-    let error = refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
+    let error = refused(&node, &IsVolumeFormatted { volume }, Internal);
+    has_code(&error, UNSEEN);
+    let error = refused(&node, &FormatVolume::new(volume), Internal);
     assert_eq!(
         (error.code(), raw.volume_on(1).unwrap().formats),
         (Some(UNSEEN), 0),
@@ -225,29 +228,20 @@ impl Layer for ReportsNtfs {
 
 #[test]
 fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let node = layered(&sim, ReportsNtfs);
-    let error = refused(
-        &node,
-        &FormatVolume::new(volume(&sim)),
-        ErrorKind::FailedPrecondition,
-    );
-    assert!(
-        error
-            .to_string()
-            .contains("the storage provider reports NTFS"),
-        "{error}"
-    );
+    let error = refused(&node, &FormatVolume::new(volume(&sim)), FailedPrecondition);
+    says(&error, "the storage provider reports NTFS");
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
 }
 
 #[test]
 fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let volume = volume(&sim);
     for primitives in [&[EXTENTS][..], &[LAYOUT]] {
         let node = unseen(&sim, Vec::leak(primitives.to_vec()));
-        let error = refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
+        let error = refused(&node, &FormatVolume::new(volume), Internal);
         assert_eq!(
             (error.code(), sim.volume_on(1).unwrap().formats),
             (Some(UNSEEN), 0),
@@ -260,12 +254,9 @@ fn only_devices_decide_which_disk_a_volume_to_format_is_on() {
 fn that_the_provider_reports_no_partition_is_no_evidence() {
     let sim = ntfs().build();
     unseen(&sim, &[LAYOUT]).run(&PARTITION).unwrap();
-    for sim in [
-        os_sim::node().disk(GIB).build(),
-        os_sim::node().disk(GIB).gpt().build(),
-    ] {
+    for sim in [raw_disk().build(), raw_disk().gpt().build()] {
         let before = sim.snapshot();
-        let error = refused(&unseen(&sim, &[LAYOUT]), &PARTITION, ErrorKind::Internal);
+        let error = refused(&unseen(&sim, &[LAYOUT]), &PARTITION, Internal);
         assert_eq!(
             (error.code(), sim.snapshot()),
             (Some(UNSEEN), before),
@@ -330,20 +321,13 @@ fn a_mount_that_both_ways_refuse_is_an_error_with_the_first_code() {
         When::Before,
         FaultAction::Fail(UNSEEN),
     );
-    let error = refused(
-        &probed(&sim, fault),
-        &mount(volume, MOUNT),
-        ErrorKind::Internal,
-    );
+    let error = refused(&probed(&sim, fault), &mount(volume, MOUNT), Internal);
     assert_eq!(
         (error.code(), sim.snapshot()),
         (Some(UNSEEN), before),
         "{error}"
     );
-    assert!(
-        error.to_string().contains("the fallback failed too"),
-        "{error}"
-    );
+    says(&error, "the fallback failed too");
 }
 
 #[test]
@@ -412,7 +396,7 @@ impl Layer for UnreadableOnceFormatted {
 
 #[test]
 fn that_a_volume_has_been_formatted_may_be_known_from_the_provider() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let layered = Layered::around(sim.process(), UnreadableOnceFormatted::default());
     Node::new(Arc::new(layered), Config::default())
         .run(&FormatVolume::new(volume(&sim)))
@@ -446,7 +430,7 @@ fn a_mount_point_is_stale_only_if_its_volume_cannot_be_opened() {
             volume,
             target: target.clone(),
         },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
     assert_eq!(sim.snapshot(), before);
     // Whether it exists is not known.
@@ -480,12 +464,8 @@ fn a_rescan_that_has_scanned_no_port_is_an_error() {
         let sim = os_sim::node().build();
         sim.attach_disk(&os_sim::DiskDescription::new(GIB), false)
             .unwrap();
-        let error = refused(
-            &probed(&sim, failing(primitive, UNSEEN)),
-            &Rescan,
-            ErrorKind::Internal,
-        );
-        assert_eq!(error.code(), Some(UNSEEN), "{error}");
+        let error = refused(&probed(&sim, failing(primitive, UNSEEN)), &Rescan, Internal);
+        has_code(&error, UNSEEN);
     }
 }
 
@@ -511,6 +491,6 @@ fn nothing_is_counted_while_windows_answers_as_expected() {
     node.run(&GetVolumeStats { volume }).unwrap();
     node.run(&ListDiskIds).unwrap();
     sim.unplug_disk(1);
-    refused(&node, &GetVolumeStats { volume }, ErrorKind::NotFound);
+    refused(&node, &GetVolumeStats { volume }, NotFound);
     assert_eq!(node.fallbacks(), []);
 }

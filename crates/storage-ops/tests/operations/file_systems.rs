@@ -2,13 +2,17 @@
 //! attributes and tag.
 
 use crate::setup::{
-    GIB, KUBELET, NoProbe, both, contents, exists, failing, is_link, layered, link, mkdir, node_on,
-    probed, refused, rmdir, traced, volume_on,
+    KUBELET, NoProbe, both, contents, exists, failing, has_code, is_link, layered, link, mkdir,
+    node_on, partitioned_disk, probed, refused, rmdir, says, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsError, OsResult};
 use os_sim::{FileKind, Sim};
-use storage_ops::{CreateSymlink, ErrorKind, GetVolumeStats};
+use storage_ops::{
+    CreateSymlink,
+    ErrorKind::{AlreadyExists, FailedPrecondition, PermissionDenied},
+    GetVolumeStats,
+};
 
 /// The codes with which a file system refuses a class of information that it does not have.
 const UNSUPPORTED: [OsError; 3] = [
@@ -21,11 +25,7 @@ const LINK: &str = r"C:\var\lib\kubelet\pods\l";
 
 /// Returns a node whose disk 1 has a FAT32 volume, mounted at `C:\fat`.
 fn fat() -> os_sim::Builder {
-    os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("FAT32")
-        .mounted(r"C:\fat")
+    partitioned_disk().formatted("FAT32").mounted(r"C:\fat")
 }
 
 /// Returns a node on which kubelet's directory is a link to one on the FAT32 volume.
@@ -42,9 +42,7 @@ fn new_link() -> CreateSymlink {
 
 #[test]
 fn rmdir_contents_empties_a_fat_volume() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
+    let sim = partitioned_disk()
         .formatted("FAT32")
         .mounted(r"C:\var\lib\kubelet\plugins\v");
     let sim = sim
@@ -81,14 +79,10 @@ fn a_working_directory_may_be_on_a_fat_volume() {
     external
         .set_read_only(r"C:\fat\kubelet\pods\a\b\f", true)
         .unwrap();
-    refused(&node, &mkdir(r"\pods\a\b\f"), ErrorKind::AlreadyExists);
+    refused(&node, &mkdir(r"\pods\a\b\f"), AlreadyExists);
     assert!(!node.run(&is_link(r"\pods\a")).unwrap());
     assert!(!node.run(&is_link(r"C:\fat\kubelet\pods\a\b\f")).unwrap());
-    let full = refused(
-        &node,
-        &rmdir(r"\pods\a", false),
-        ErrorKind::FailedPrecondition,
-    );
+    let full = refused(&node, &rmdir(r"\pods\a", false), FailedPrecondition);
     assert_eq!(full.code(), Some(OsError::DIR_NOT_EMPTY));
     node.run(&rmdir(r"\pods\a", true)).unwrap();
     assert!(!exists(r"\pods\a"));
@@ -99,13 +93,8 @@ fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
     let sim = kubelet_on_fat();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let link = link(r"\pods", r"\pods\l");
-    let error = refused(&node, &link, ErrorKind::FailedPrecondition);
-    assert!(
-        error
-            .to_string()
-            .contains("the file system does not support symbolic links"),
-        "{error}"
-    );
+    let error = refused(&node, &link, FailedPrecondition);
+    says(&error, "the file system does not support symbolic links");
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -138,7 +127,7 @@ fn a_link_that_cannot_be_created_there_leaves_nothing() {
         refused(
             &probed(&sim, both(no_privilege, no_flags)),
             &new_link(),
-            ErrorKind::PermissionDenied,
+            PermissionDenied,
         );
         assert!(!sim.external().exists(LINK), "{nth}");
     }
@@ -154,22 +143,18 @@ fn a_link_whose_tag_cannot_be_read_is_neither_followed_nor_deleted() {
     for code in UNSUPPORTED {
         let node = probed(&sim, failing("query AttributeTag", code));
         let error = node.run(&contents(r"\pods\p")).unwrap_err();
-        assert_eq!(error.code(), Some(code));
+        has_code(&error, code);
         assert_eq!(sim.snapshot(), before);
     }
 }
 
 #[test]
 fn the_size_of_a_volume_without_a_file_system_is_not_queried() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
-    let error = refused(
-        &node,
-        &GetVolumeStats { volume },
-        ErrorKind::FailedPrecondition,
-    );
-    assert_eq!(error.code(), Some(OsError::UNRECOGNIZED_VOLUME));
+    let error = refused(&node, &GetVolumeStats { volume }, FailedPrecondition);
+    has_code(&error, OsError::UNRECOGNIZED_VOLUME);
     assert_eq!(trace.counts().of("query_fs FullSize"), 0);
 }
 
@@ -192,6 +177,6 @@ fn a_listing_that_succeeds_without_an_entry_is_an_error() {
         .file(r"C:\var\lib\kubelet\pods\p\f", b"1")
         .build();
     let node = layered(&sim, EmptySuccess);
-    let error = refused(&node, &contents(r"\pods\p"), ErrorKind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::FILE_CORRUPT));
+    let error = refused(&node, &contents(r"\pods\p"), FailedPrecondition);
+    has_code(&error, OsError::FILE_CORRUPT);
 }

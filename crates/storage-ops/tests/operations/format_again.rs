@@ -2,17 +2,21 @@
 //! only if nothing uses the volume.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use faults::{Call, Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
+use faults::{Fault, FaultAction, Layer, Layered, Probe, Probed, Race, Trace, When};
 use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str, U16String};
 use os_sim::{Builder, Sim};
-use storage_ops::{Config, Error, ErrorKind, FormatVolume, NewFileSystem, Node};
+use storage_ops::{
+    Config, Error,
+    ErrorKind::{FailedPrecondition, PermissionDenied, StillRunning},
+    FormatVolume, NewFileSystem, Node,
+};
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, KUBELET, MOUNT, both, failing, failing_on, node_on, ntfs, path, refused, volume_on,
+    GIB, KUBELET, MOUNT, both, failing, failing_on, has_code, node_on, ntfs, partitioned_disk,
+    path, refused, says, volume_on,
 };
 
 /// A directory whose volumes may be formatted again.
@@ -72,12 +76,8 @@ pub(crate) fn format_with(
 pub(crate) fn refuses(sim: &Sim, config: Config, words: &str) -> String {
     let (volume, before) = (volume_on(&node_on(sim), 1), sim.snapshot());
     let node = Node::new(sim.process(), config);
-    let error = refused(
-        &node,
-        &FormatVolume::new(volume),
-        ErrorKind::FailedPrecondition,
-    );
-    assert!(error.to_string().contains(words), "{error}");
+    let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
+    says(&error, words);
     assert_eq!(sim.snapshot(), before);
     assert_eq!((formats(sim), node.locked_objects()), (0, 0));
     error.to_string()
@@ -182,9 +182,12 @@ fn a_local_volume_is_formatted_again_by_each_call_with_the_settings_for_new_volu
     }
 }
 
+fn not_below(at: &str) -> String {
+    format!(r"is below DIR: {at}\ is not")
+}
+
 #[test]
 fn a_volume_that_is_not_mounted_below_the_directories_alone_is_treated_as_without_the_flag() {
-    let not_below = |at: &str| format!(r"is below DIR: {at}\ is not");
     let cases: [(fn() -> Sim, String); 5] = [
         (|| ntfs().build(), "is below DIR: it has none".into()),
         (|| ntfs().mounted(r"C:\mnt\disks").build(), not_below(DISKS)),
@@ -255,15 +258,8 @@ fn a_mount_point_that_exists_no_longer_does_not_count() {
             Arc::new(Layered::around(sim.process(), StillLists)),
             again(),
         );
-        let error = refused(
-            &node,
-            &FormatVolume::new(volume),
-            ErrorKind::FailedPrecondition,
-        );
-        assert!(
-            error.to_string().contains("is below DIR: it has none"),
-            "{error}"
-        );
+        let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
+        says(&error, "is below DIR: it has none");
         assert_eq!(sim.snapshot(), before);
     }
 }
@@ -303,10 +299,12 @@ fn a_file_that_is_opened_after_the_last_look_is_not_formatted_away() {
     let sim = used();
     let held = Arc::new(Mutex::new(None));
     let (pod, keep) = (sim.clone(), Arc::clone(&held));
-    let opens = move || *keep.lock().unwrap() = Some(open(&pod, &secret(&pod)));
-    let race = Race::before(0, opens).among(|call| call.primitive == FORMAT);
+    let race = Race::before(0, move || {
+        *keep.lock().unwrap() = Some(open(&pod, &secret(&pod)));
+    })
+    .among(|call| call.primitive == FORMAT);
     let error = format_with(&sim, again(), race).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::FailedPrecondition, "{error}");
+    assert_eq!(error.kind(), FailedPrecondition, "{error}");
     assert!(held.lock().unwrap().is_some());
     assert_eq!(sim.external().read(SECRET).unwrap(), b"secret");
     assert_eq!(formats(&sim), 0);
@@ -531,12 +529,15 @@ fn a_volume_is_not_formatted_again_if_the_links_of_kubelet_cannot_be_read() {
     }
 }
 
+fn with(directory: &str) -> Config {
+    Config::default().with(|c| c.format_again = vec![path(directory)])
+}
+
 #[test]
 fn the_directory_of_the_flag_may_be_a_link_and_has_nothing_to_do_with_kubelet() {
     // The mount manager does not know the link.
     let sim = used();
     sim.external().symlink(r"C:\local", DISKS).unwrap();
-    let with = |directory: &str| Config::default().with(|c| c.format_again = vec![path(directory)]);
     is_wiped(&sim, with(r"C:\local"));
     // A link that leads to kubelet's directory, or above it.
     for target in [r"C:\var\lib\kubelet\plugins", r"C:\var", KUBELET] {
@@ -610,11 +611,7 @@ fn a_volume_that_the_node_itself_uses_is_not_formatted_again() {
         let before = sim.snapshot();
         let volume = volume_on(&node_on(&sim), 1);
         let node = Node::new(sim.process(), config);
-        refused(
-            &node,
-            &FormatVolume::new(volume),
-            ErrorKind::PermissionDenied,
-        );
+        refused(&node, &FormatVolume::new(volume), PermissionDenied);
         assert_eq!(sim.snapshot(), before);
     }
 }
@@ -622,7 +619,7 @@ fn a_volume_that_the_node_itself_uses_is_not_formatted_again() {
 #[test]
 fn another_file_system_is_not_formatted_again() {
     for name in ["FAT32", "ReFS"] {
-        let sim = used_on(os_sim::node().disk(GIB).partitioned().formatted(name));
+        let sim = used_on(partitioned_disk().formatted(name));
         refuses(
             &sim,
             again(),
@@ -631,15 +628,16 @@ fn another_file_system_is_not_formatted_again() {
     }
 }
 
+fn lost() -> Fault {
+    Fault::each(
+        |call| call.primitive == FORMAT,
+        When::After,
+        FaultAction::Fail(OsError::RPC_CALL_FAILED),
+    )
+}
+
 #[test]
 fn a_second_format_with_an_unknown_outcome_succeeds_only_if_the_old_file_system_is_gone() {
-    let lost = || {
-        Fault::each(
-            |call| call.primitive == FORMAT,
-            When::After,
-            FaultAction::Fail(OsError::RPC_CALL_FAILED),
-        )
-    };
     let sim = used();
     format_with(&sim, again(), lost()).unwrap();
     assert_eq!(formats(&sim), 1);
@@ -648,7 +646,7 @@ fn a_second_format_with_an_unknown_outcome_succeeds_only_if_the_old_file_system_
     let sim = used();
     let before = sim.snapshot();
     let error = format_with(&sim, again(), failing(FORMAT, OsError::RPC_CALL_FAILED)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::StillRunning, "{error}");
+    assert_eq!(error.kind(), StillRunning, "{error}");
     assert_eq!(sim.snapshot(), before);
     // The connection broke before the provider was asked to format.
     let error = format_with(
@@ -657,7 +655,7 @@ fn a_second_format_with_an_unknown_outcome_succeeds_only_if_the_old_file_system_
         failing("wmi query", OsError::RPC_CALL_FAILED),
     )
     .unwrap_err();
-    assert_eq!(error.code(), Some(OsError::RPC_CALL_FAILED), "{error}");
+    has_code(&error, OsError::RPC_CALL_FAILED);
     assert_eq!(sim.snapshot(), before);
     // The provider reports success without having formatted anything.
     let nothing = Fault::each(
@@ -666,41 +664,23 @@ fn a_second_format_with_an_unknown_outcome_succeeds_only_if_the_old_file_system_
         FaultAction::Return(0),
     );
     let error = format_with(&sim, again(), nothing).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("the volume has no new NTFS file system"),
-        "{error}"
-    );
+    says(&error, "the volume has no new NTFS file system");
     texts::seen!(error.to_string());
     assert_eq!(sim.snapshot(), before);
     // The serial number cannot be read, so that the end cannot be recognized.
     let unread = failing("query Id", OsError(4711));
     let error = format_with(&sim, again(), unread).unwrap_err();
-    assert_eq!(error.code(), Some(OsError(4711)));
+    has_code(&error, OsError(4711));
     texts::seen!(error.to_string());
     assert_eq!(sim.snapshot(), before);
 }
 
-#[test]
-fn a_second_format_that_outlives_its_timeout_keeps_the_lock() {
-    let sim = used();
-    let config = again().with(|c| c.timeouts.format = Duration::from_millis(100));
-    let node = Node::new(sim.process(), config);
-    let volume = volume_on(&node, 1);
-    refused(&node, &FormatVolume::new(volume), ErrorKind::StillRunning);
-    assert_eq!(
-        node.locked_objects(),
-        1,
-        "the storage provider is still formatting"
-    );
-    sim.advance(Duration::from_secs(10));
-    assert_eq!((node.locked_objects(), formats(&sim)), (0, 1));
+fn config() -> Config {
+    again().with(|c| c.format_writers = vec![WRITER.parse().unwrap()])
 }
 
 #[test]
 fn the_access_list_is_set_only_if_the_second_format_has_begun() {
-    let config = || again().with(|c| c.format_writers = vec![WRITER.parse().unwrap()]);
     // The daemon dies before it sets the list, and the request is repeated.
     let sim = used();
     let died = Fault::each(
@@ -724,9 +704,13 @@ fn the_access_list_is_set_only_if_the_second_format_has_begun() {
     // The volume is open when the provider is asked again.
     let opened = Arc::new(Mutex::new(None));
     let (pod, keep) = (sim.clone(), Arc::clone(&opened));
-    let is_format = |call: &Call| call.primitive == FORMAT;
-    let opens = move || *keep.lock().unwrap() = Some(open(&pod, &secret(&pod)));
-    let busy = both(Race::before(0, opens).among(is_format), not_ready());
+    let busy = both(
+        Race::before(0, move || {
+            *keep.lock().unwrap() = Some(open(&pod, &secret(&pod)));
+        })
+        .among(|call| call.primitive == FORMAT),
+        not_ready(),
+    );
     format_with(&sim, config(), busy).unwrap_err();
     opened.lock().unwrap().take();
     let without = config().with(|c| c.format_again.clear());
@@ -744,14 +728,13 @@ fn a_volume_that_is_used_only_when_the_provider_is_ready_is_not_formatted_again(
         .mkdir_all(OF_POD.rsplit_once('\\').unwrap().0)
         .unwrap();
     let kubelet = sim.clone();
-    let starts = move || kubelet.external().symlink(OF_POD, LOCAL).unwrap();
-    let race = Race::before(0, starts).among(|call| call.primitive == FORMAT);
+    let race = Race::before(0, move || {
+        kubelet.external().symlink(OF_POD, LOCAL).unwrap();
+    })
+    .among(|call| call.primitive == FORMAT);
     let probes = both(race, not_ready());
     let error = format_with(&sim, again(), probes).unwrap_err();
-    assert!(
-        error.to_string().contains("a pod may be using the volume"),
-        "{error}"
-    );
+    says(&error, "a pod may be using the volume");
     assert_eq!(formats(&sim), 0);
 }
 

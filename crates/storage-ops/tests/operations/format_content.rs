@@ -6,11 +6,11 @@ use std::sync::Arc;
 use faults::{Fault, FaultAction, Layer, Layered, Probed, Trace, When};
 use os::{FsInfo, Handle, OsError, OsResult};
 use os_sim::Sim;
-use storage_ops::{Config, ErrorKind, FormatVolume, Node};
+use storage_ops::{Config, ErrorKind::FailedPrecondition, FormatVolume, Node};
 
 use crate::format_again::{Change, again, format, format_with, formats, grant, refuses};
 use crate::setup::{
-    GIB, MOUNT, failing, failing_on, mount, node_on, ntfs, refused, unmount, volume_on,
+    MOUNT, failing, failing_on, mount, node_on, ntfs, partitioned_disk, refused, unmount, volume_on,
 };
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
@@ -39,7 +39,7 @@ fn contract_22_an_empty_volume_is_as_if_it_had_just_been_formatted() {
 #[test]
 fn contract_22_a_repetition_after_a_lost_answer_succeeds_and_formats_nothing() {
     for config in [Config::default(), again()] {
-        let sim = os_sim::node().disk(GIB).partitioned().build();
+        let sim = partitioned_disk().build();
         let died = Fault::each(
             |call| call.primitive == FORMAT,
             When::After,
@@ -112,7 +112,7 @@ fn contract_22_a_volume_with_content_is_refused_and_the_error_names_the_flag() {
 #[test]
 fn contract_22_a_late_second_call_after_a_pod_has_written_is_refused() {
     for config in [Config::default(), again()] {
-        let sim = os_sim::node().disk(GIB).partitioned().dir(MOUNT).build();
+        let sim = partitioned_disk().dir(MOUNT).build();
         format(&sim, config.clone()).unwrap();
         let node = node_on(&sim);
         let volume = volume_on(&node, 1);
@@ -126,11 +126,7 @@ fn contract_22_a_late_second_call_after_a_pod_has_written_is_refused() {
                 node.run(&unmount(volume, MOUNT)).unwrap();
             }
             let node = Node::new(sim.process(), config.clone());
-            refused(
-                &node,
-                &FormatVolume::new(volume),
-                ErrorKind::FailedPrecondition,
-            );
+            refused(&node, &FormatVolume::new(volume), FailedPrecondition);
         }
         node.run(&mount(volume, MOUNT)).unwrap();
         assert_eq!(
@@ -140,9 +136,12 @@ fn contract_22_a_late_second_call_after_a_pod_has_written_is_refused() {
     }
 }
 
+fn root(object: &str) -> bool {
+    object.contains("Volume{") && object.ends_with('\\')
+}
+
 #[test]
 fn contract_22_a_root_directory_that_cannot_be_read_is_refused_and_the_error_names_the_flag() {
-    let root = |object: &str| object.contains("Volume{") && object.ends_with('\\');
     for fault in [
         failing_on("open", root, OsError::ACCESS_DENIED),
         failing_on("open", root, OsError::OPLOCK_BREAK_IN_PROGRESS),
@@ -162,11 +161,7 @@ fn contract_22_a_root_directory_that_cannot_be_read_is_refused_and_the_error_nam
             Arc::new(Probed::new(sim.process(), fault)),
             Config::default(),
         );
-        let error = refused(
-            &node,
-            &FormatVolume::new(volume),
-            ErrorKind::FailedPrecondition,
-        );
+        let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
         let text = error.to_string();
         assert!(
             text.contains("its root directory cannot be read")

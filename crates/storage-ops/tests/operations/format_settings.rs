@@ -7,10 +7,14 @@ use faults::{Fault, FaultAction, Probed, When};
 use os::abi::{AccessEntry, EntryKind};
 use os::{Access, NtPath, Open, Options, Os as _, OsError};
 use os_sim::Sim;
-use storage_ops::{Config, ErrorKind, FormatVolume, NewFileSystem, Node, VolumeId};
+use storage_ops::{
+    Config,
+    ErrorKind::{FailedPrecondition, PermissionDenied},
+    FormatVolume, NewFileSystem, Node, VolumeId,
+};
 
 use crate::setup::{
-    GIB, MOUNT, NoProbe, failing_once, mount, node_on, ntfs, provider, refused, traced, volume_on,
+    MOUNT, failing_once, mount, node_on, ntfs, partitioned_disk, provider, refused, says, volume_on,
 };
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
@@ -33,7 +37,7 @@ fn writers() -> Config {
 }
 
 fn raw() -> (Sim, VolumeId) {
-    let sim = os_sim::node().disk(GIB).partitioned().dir(MOUNT).build();
+    let sim = partitioned_disk().dir(MOUNT).build();
     let volume = volume_on(&node_on(&sim), 1);
     (sim, volume)
 }
@@ -73,30 +77,6 @@ fn with_fault(sim: &Sim, fault: Fault) -> Node {
 }
 
 #[test]
-fn a_raw_volume_gets_the_file_system_and_the_allocation_unit_of_the_settings() {
-    for (config, file_system, cluster) in [
-        (Config::default(), "NTFS", 4096),
-        (
-            Config::default().with(|c| c.format_allocation_unit = Some(65536)),
-            "NTFS",
-            65536,
-        ),
-        (refs(65536), "ReFS", 65536),
-    ] {
-        let (sim, volume) = raw();
-        let node = Node::new(sim.process(), config);
-        for _ in 0..2 {
-            node.run(&FormatVolume::new(volume)).unwrap();
-        }
-        let found = sim.volume_on(1).unwrap();
-        assert_eq!(
-            (found.file_system.as_deref(), found.cluster, found.formats),
-            (Some(file_system), cluster, 1)
-        );
-    }
-}
-
-#[test]
 fn a_volume_that_has_ntfs_already_keeps_ntfs() {
     let sim = ntfs().build();
     let node = Node::new(sim.process(), refs(4096));
@@ -109,11 +89,7 @@ fn a_volume_that_has_ntfs_already_keeps_ntfs() {
 fn an_allocation_unit_that_the_file_system_cannot_have_is_an_error_that_names_the_flag() {
     let (sim, volume) = raw();
     let node = Node::new(sim.process(), refs(8192));
-    let error = refused(
-        &node,
-        &FormatVolume::new(volume),
-        ErrorKind::FailedPrecondition,
-    );
+    let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
     assert!(
         error.code() == Some(OsError(43000))
             && error.to_string().contains("-format-allocation-unit"),
@@ -128,16 +104,10 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
         &sim,
         failing_once("set_access_list", OsError::ACCESS_DENIED),
     );
-    let error = refused(
-        &node,
-        &FormatVolume::new(volume),
-        ErrorKind::PermissionDenied,
-    );
-    assert!(
-        error
-            .to_string()
-            .contains("the access list of its root directory cannot be changed"),
-        "{error}"
+    let error = refused(&node, &FormatVolume::new(volume), PermissionDenied);
+    says(
+        &error,
+        "the access list of its root directory cannot be changed",
     );
     // An administrator denies one of the accounts what it is about to get.
     let mut expected = new_list();
@@ -164,57 +134,6 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
 }
 
 #[test]
-fn the_access_list_is_set_after_a_restart_if_the_daemon_died_before() {
-    for (primitive, when) in [
-        (FORMAT, When::After),
-        ("set_access_list", When::Before),
-        ("set_access_list", When::After),
-    ] {
-        for mounts in [true, false] {
-            let (sim, volume) = raw();
-            let died = Fault::each(
-                move |call| call.primitive == primitive,
-                when,
-                FaultAction::Die,
-            );
-            with_fault(&sim, died)
-                .run(&FormatVolume::new(volume))
-                .unwrap_err();
-            let node = Node::new(sim.process(), writers());
-            if mounts {
-                // Drivers ask IsVolumeFormatted first, and then do not call FormatVolume again.
-                node.run(&mount(volume, MOUNT)).unwrap();
-            } else {
-                node.run(&FormatVolume::new(volume)).unwrap();
-            }
-            assert_eq!(root_list(&sim), new_list(), "{primitive}");
-            assert_eq!(sim.volume_on(1).unwrap().formats, 1);
-        }
-    }
-}
-
-#[test]
-fn the_access_list_of_a_volume_that_csi_proxy_has_not_formatted_is_left_as_it_is() {
-    let sim = ntfs().dir(MOUNT).build();
-    let (volume, before) = (volume_on(&node_on(&sim), 1), root_list(&sim));
-    // The device reports a raw volume, and the storage provider NTFS: the formatting does not
-    // begin.
-    let is_raw = FaultAction::Fail(OsError::UNRECOGNIZED_VOLUME);
-    let raw = Fault::each(
-        |call| call.primitive == "query_fs Attribute",
-        When::Before,
-        is_raw,
-    );
-    with_fault(&sim, raw)
-        .run(&FormatVolume::new(volume))
-        .unwrap_err();
-    let node = Node::new(sim.process(), writers());
-    node.run(&FormatVolume::new(volume)).unwrap();
-    node.run(&mount(volume, MOUNT)).unwrap();
-    assert_eq!(root_list(&sim), before);
-}
-
-#[test]
 fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_administrator_makes_it() {
     let (sim, volume) = raw();
     let fails = Fault::each(
@@ -225,7 +144,7 @@ fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_admini
     refused(
         &with_fault(&sim, fails),
         &FormatVolume::new(volume),
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
     provider(
         &sim,
@@ -238,21 +157,4 @@ fn the_access_list_of_a_volume_whose_formatting_has_failed_is_left_as_the_admini
         .run(&mount(volume, MOUNT))
         .unwrap();
     assert_eq!(root_list(&sim), before);
-}
-
-#[test]
-fn without_such_accounts_formatting_and_mounting_make_no_further_calls() {
-    let (sim, volume) = raw();
-    let (node, trace) = traced(&sim, NoProbe);
-    node.run(&FormatVolume::new(volume)).unwrap();
-    node.run(&mount(volume, MOUNT)).unwrap();
-    for primitive in [
-        "set_volatile_text",
-        "registry_text",
-        "delete_registry_value",
-        "security_descriptor",
-        "set_access_list",
-    ] {
-        assert_eq!(trace.counts().of(primitive), 0, "{primitive}");
-    }
 }

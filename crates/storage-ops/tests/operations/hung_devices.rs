@@ -18,7 +18,8 @@ use storage_ops::{
 use crate::executor::settled;
 use crate::quotas::spawn_for;
 use crate::setup::{
-    GIB, NoProbe, PARTITION, add_partition, node_on, set_online, traced, volume_on, volumes_of,
+    GIB, NoProbe, PARTITION, add_partition, node_on, partitioned_disk, raw_disk, set_online,
+    traced, volume_on, volumes_of,
 };
 
 const EXTENTS: &str = "control VOLUME_GET_VOLUME_DISK_EXTENTS";
@@ -52,10 +53,13 @@ impl Probe for Hangs {
         if call.primitive == "flush" {
             self.flushed.lock().unwrap().push(call.object.clone());
         }
-        let is_hung = |(primitive, object): &HungCall| {
-            call.primitive == *primitive && call.object.contains(object)
-        };
-        if !self.calls.lock().unwrap().iter().any(is_hung) {
+        if !self
+            .calls
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(primitive, object)| call.primitive == *primitive && call.object.contains(object))
+        {
             return FaultAction::Go;
         }
         self.begun.fetch_add(1, Ordering::SeqCst);
@@ -202,8 +206,7 @@ fn extents_of(volumes: &[VolumeId]) -> Vec<HungCall> {
 
 /// A node with three disks, of which disk 1 is on NVMe.
 fn with_nvme() -> Sim {
-    os_sim::node()
-        .disk(GIB)
+    raw_disk()
         .bus(BusType::NVME)
         .page83_ascii("pvc-1")
         .disk(GIB)
@@ -218,13 +221,7 @@ fn of_nvme(primitive: &'static str) -> HungCall {
 /// A node with a volume on disk 1, which does not answer, and one on disk 2. Disk 3 has no
 /// partition.
 fn with_hung_volume() -> HangingNode {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .disk(GIB)
-        .partitioned()
-        .disk(GIB)
-        .build();
+    let sim = partitioned_disk().disk(GIB).partitioned().disk(GIB).build();
     let volume = volume_on(&node_on(&sim), 1);
     HangingNode::new(sim, extents_of(&[volume]))
 }
@@ -244,25 +241,6 @@ async fn a_disk_that_does_not_answer_blocks_no_listing_and_is_listed_when_it_ans
     assert_eq!(node.count(), (begun, running), "it is not asked again");
     node.end_hangs();
     while node.run(ListDiskIds).await.unwrap().len() < 3 {}
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_does_not_answer_when_it_is_opened_blocks_no_listing() {
-    let node = HangingNode::new(with_nvme(), vec![of_nvme("open")]);
-    for _ in 0..2 {
-        assert_eq!(node.run(ListDiskIds).await.unwrap().len(), 2);
-    }
-    assert_eq!(node.count(), (1, 1));
-    let error = node
-        .run(GetDiskNumberByName {
-            name: "pvc-2".into(),
-        })
-        .await
-        .unwrap_err();
-    assert!(
-        error.kind() == ErrorKind::Unavailable && error.to_string().contains("nvme#disk"),
-        "{error}"
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,11 +275,7 @@ async fn a_name_is_unavailable_while_a_disk_that_may_have_it_does_not_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_of_the_node_that_does_not_answer_hides_no_name() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .bus(BusType::NVME)
-        .page83_ascii("pvc-1")
-        .build();
+    let sim = raw_disk().bus(BusType::NVME).page83_ascii("pvc-1").build();
     let process = sim.process();
     let paths = process.device_interfaces(os::abi::DISK_INTERFACE).unwrap();
     let own = paths
@@ -355,8 +329,7 @@ async fn a_volume_that_does_not_answer_is_flushed_before_its_disk_is_taken_offli
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_does_not_answer_hides_none_of_its_volumes() {
-    let sim = os_sim::node()
-        .disk(GIB)
+    let sim = raw_disk()
         .bus(BusType::NVME)
         .partitioned()
         .disk(GIB)
@@ -378,7 +351,7 @@ async fn a_disk_that_does_not_answer_hides_none_of_its_volumes() {
 
 #[test]
 fn the_other_readings_of_a_node_on_which_a_device_does_not_answer_are_returned() {
-    let sim = os_sim::node().disk(GIB).partitioned().disk(GIB).build();
+    let sim = partitioned_disk().disk(GIB).build();
     let volume = volume_on(&node_on(&sim), 1);
     // The device that is opened for the later queries.
     let mut calls = vec![(PROPERTY, "PhysicalDrive2".to_owned())];
@@ -441,25 +414,6 @@ async fn a_disk_that_does_not_answer_blocks_no_rescan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storage_port_that_does_not_answer_blocks_no_rescan() {
-    let node = HangingNode::new(with_nvme(), vec![("reenumerate", String::new())]);
-    for _ in 0..2 {
-        for scan in node.run_many(10, Rescan).await {
-            let error = scan.unwrap_err();
-            assert_eq!(
-                (error.kind(), error.code()),
-                (ErrorKind::Unavailable, Some(OsError::SEM_TIMEOUT)),
-                "{error}"
-            );
-        }
-        assert_eq!(node.count(), (1, 1), "the second scan leaves it out");
-        assert_eq!(node.executor.node().locked_objects(), 0);
-    }
-    node.end_hangs();
-    while node.run(Rescan).await.is_err() {}
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_rescan_leaves_out_a_storage_port_that_does_not_answer() {
     /// A node with a further storage port.
     struct TwoPorts;
@@ -491,7 +445,7 @@ async fn a_rescan_leaves_out_a_storage_port_that_does_not_answer() {
 
 #[test]
 fn a_rescan_updates_no_disk_that_is_a_mounted_file() {
-    let sim = os_sim::node().disk(GIB).disk(GIB).vhd().build();
+    let sim = raw_disk().disk(GIB).vhd().build();
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&Rescan).unwrap();
     assert_eq!(

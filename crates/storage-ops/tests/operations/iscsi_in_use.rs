@@ -4,8 +4,8 @@ use faults::Layer;
 use os::{Os, OsError, OsResult, U16Str, U16String};
 use os_sim::Sim;
 use storage_ops::{
-    Authentication, DisconnectTarget, DiskNumber, ErrorKind, FormatVolume, Node, PartitionDisk,
-    VolumeId,
+    Authentication, DisconnectTarget, DiskNumber, ErrorKind::FailedPrecondition, FormatVolume,
+    Node, PartitionDisk, VolumeId,
 };
 
 use crate::iscsi::{CHAP, DISCONNECT, connect, connected, sim};
@@ -31,7 +31,7 @@ fn contract_30_a_target_stays_connected_while_a_volume_of_it_is_mounted_in_a_wor
     let (sim, disconnect, volume) = staged();
     provider(&sim, "SELECT * FROM MSFT_iSCSISession", "Register", &[]);
     let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(&node, &disconnect, ErrorKind::FailedPrecondition);
+    let error = refused(&node, &disconnect, FailedPrecondition);
     let text = error.to_string();
     assert!(
         text.contains(MOUNT) && text.contains(&volume.to_string()),
@@ -100,7 +100,7 @@ fn a_volume_that_does_not_answer_keeps_its_own_target_only() {
         );
         let node = probed(&sim, silent);
         if is_own {
-            refused(&node, &disconnect, ErrorKind::FailedPrecondition);
+            refused(&node, &disconnect, FailedPrecondition);
         } else {
             node.run(&disconnect).unwrap();
         }

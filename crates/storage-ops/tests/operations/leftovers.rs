@@ -43,9 +43,13 @@ fn run<O: Operation>(operation: O) -> impl Fn(&Node) {
 
 #[test]
 fn bringing_a_disk_online_reads_the_identifiers_of_each_disk_of_the_node() {
-    let partition = |further| calls(&with_offline_disk(further), run(PARTITION));
-    let online = |further| calls(&with_offline_disk(further), run(set_online(1, true)));
-    assert_eq!((added(partition), added(online)), (8, 4));
+    assert_eq!(
+        (
+            added(|further| calls(&with_offline_disk(further), run(PARTITION))),
+            added(|further| calls(&with_offline_disk(further), run(set_online(1, true))))
+        ),
+        (8, 4)
+    );
 }
 
 /// Returns a node with mappings from before a restart, and a share that is not mapped.
@@ -65,46 +69,53 @@ fn with_mappings(count: u32) -> Sim {
     sim
 }
 
+fn readable(count: u32) -> usize {
+    calls(&with_mappings(count), |node| {
+        refused(
+            node,
+            &map(r"\\files\pvc-000", USER, "pw"),
+            ErrorKind::FailedPrecondition,
+        );
+    })
+}
+
 #[test]
 fn a_conflict_with_mappings_from_before_a_restart_reads_one_share_or_replaces_each() {
-    let readable = |count| {
-        calls(&with_mappings(count), |node| {
-            refused(
-                node,
-                &map(r"\\files\pvc-000", USER, "pw"),
-                ErrorKind::FailedPrecondition,
-            );
-        })
-    };
-    let unreadable = |count| {
-        let sim = with_mappings(count);
-        sim.rotate_smb_password("files", USER, "new");
-        calls(&sim, run(map(r"\\files\pvc-000", USER, "new")))
-    };
-    assert_eq!((added(readable), added(unreadable)), (2, 7));
+    assert_eq!(
+        (
+            added(readable),
+            added(|count| {
+                let sim = with_mappings(count);
+                sim.rotate_smb_password("files", USER, "new");
+                calls(&sim, run(map(r"\\files\pvc-000", USER, "new")))
+            })
+        ),
+        (2, 7)
+    );
+}
+
+fn format(links: u32) -> usize {
+    let sim = ntfs()
+        .mounted(r"C:\mnt\disks\ssd0")
+        .dir(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi")
+        .dir(r"C:\var\lib\kubelet\plugins\p")
+        .build();
+    for number in 0..links {
+        let link = format!(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi\{number}");
+        let plugin = r"C:\var\lib\kubelet\plugins\p";
+        sim.external().symlink(&link, plugin).unwrap();
+    }
+    let trace = Arc::new(Trace::recording());
+    let probes = vec![Arc::clone(&trace) as Arc<dyn Probe>];
+    let directory = HostPath::parse(r"C:\mnt\disks").unwrap();
+    let config = Config::default().with(|config| config.format_again.push(directory));
+    let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), config);
+    let volume = volume_on(&node_on(&sim), 1);
+    node.run(&FormatVolume::new(volume)).unwrap();
+    trace.take().len()
 }
 
 #[test]
 fn formatting_again_examines_each_link_of_kubelet_twice() {
-    let format = |links: u32| {
-        let sim = ntfs()
-            .mounted(r"C:\mnt\disks\ssd0")
-            .dir(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi")
-            .dir(r"C:\var\lib\kubelet\plugins\p")
-            .build();
-        for number in 0..links {
-            let link = format!(r"C:\var\lib\kubelet\pods\u\volumes\kubernetes.io~csi\{number}");
-            let plugin = r"C:\var\lib\kubelet\plugins\p";
-            sim.external().symlink(&link, plugin).unwrap();
-        }
-        let trace = Arc::new(Trace::recording());
-        let probes = vec![Arc::clone(&trace) as Arc<dyn Probe>];
-        let directory = HostPath::parse(r"C:\mnt\disks").unwrap();
-        let config = Config::default().with(|config| config.format_again.push(directory));
-        let node = Node::new(Arc::new(Probed::new(sim.process(), probes)), config);
-        let volume = volume_on(&node_on(&sim), 1);
-        node.run(&FormatVolume::new(volume)).unwrap();
-        trace.take().len()
-    };
     assert_eq!(added(format), 98);
 }

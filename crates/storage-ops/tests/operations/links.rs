@@ -2,16 +2,17 @@
 //! cannot be followed, and reparse points that are no links.
 
 use crate::setup::{
-    NoProbe, closest, contents, exists, failing_once, is_link, layered, link, mounted_at, node_on,
-    path, probed, refused, rmdir, traced,
+    NoProbe, closest, contents, exists, failing_once, has_code, is_link, layered, link, mounted_at,
+    node_on, path, probed, refused, rmdir, says, traced,
 };
 use faults::{Fault, Layer};
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16String};
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, ErrorKind, FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink,
-    Node,
+    Config, CreateSymlink,
+    ErrorKind::{FailedPrecondition, NotFound, PermissionDenied},
+    FallbackCount, GetClosestVolumeIdFromTargetPath, IsSymlink, Node,
 };
 
 const POD: &str = r"C:\var\lib\kubelet\pods\p";
@@ -80,24 +81,24 @@ fn a_pipe_or_mailslot_of_a_server_is_not_opened_through_a_link() {
         let (node, trace) = traced(&sim, NoProbe);
         for link in [r"\pods\l", r"\pods\p\l"] {
             let below = path(&format!(r"{link}\x"));
-            refused(&node, &mounted_at(link), ErrorKind::FailedPrecondition);
-            refused(&node, &closest(link), ErrorKind::FailedPrecondition);
+            refused(&node, &mounted_at(link), FailedPrecondition);
+            refused(&node, &closest(link), FailedPrecondition);
             refused(
                 &node,
                 &IsSymlink {
                     path: below.clone(),
                 },
-                ErrorKind::FailedPrecondition,
+                FailedPrecondition,
             );
             refused(
                 &node,
                 &GetClosestVolumeIdFromTargetPath { target: below },
-                ErrorKind::FailedPrecondition,
+                FailedPrecondition,
             );
         }
         // It leads to a link, which exists and is not followed.
         assert!(node.run(&is_link(r"\pods\p\l")).unwrap());
-        refused(&node, &is_link(r"\pods\l"), ErrorKind::FailedPrecondition);
+        refused(&node, &is_link(r"\pods\l"), FailedPrecondition);
         let calls = trace.take();
         let opens = calls
             .iter()
@@ -164,7 +165,7 @@ fn a_device_or_pipe_that_a_link_names_is_not_opened_by_name() {
         let _ = node.run(&is_link(r"\pods\l"));
         let _ = node.run(&mounted_at(r"\pods\l\x"));
         let _ = node.run(&closest(r"\pods\l"));
-        refused(&node, &exists(r"\pods\l\x"), ErrorKind::FailedPrecondition);
+        refused(&node, &exists(r"\pods\l\x"), FailedPrecondition);
         let calls = trace.take();
         let opens: Vec<_> = calls
             .iter()
@@ -183,13 +184,11 @@ fn an_account_without_the_privilege_is_told_which_right_it_needs() {
     let sim = os_sim::node().dir(POD).build();
     let node = Node::new(sim.process_without_symlink_privilege(), Config::default());
     let before = sim.snapshot();
-    let error = refused(&node, &new_link(), ErrorKind::PermissionDenied);
-    assert_eq!(error.code(), Some(OsError::PRIVILEGE_NOT_HELD));
-    assert!(
-        error
-            .to_string()
-            .contains("(SeCreateSymbolicLinkPrivilege): a required privilege"),
-        "{error}"
+    let error = refused(&node, &new_link(), PermissionDenied);
+    has_code(&error, OsError::PRIVILEGE_NOT_HELD);
+    says(
+        &error,
+        "(SeCreateSymbolicLinkPrivilege): a required privilege",
     );
     assert_eq!(sim.snapshot(), before);
 }
@@ -281,11 +280,8 @@ fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
         set_reparse_point(&sim, POD, &mount_point(target));
         let node = node_on(&sim);
         assert!(!node.run(&is_link(POD)).unwrap(), "{target}");
-        let error = refused(&node, &mounted_at(POD), ErrorKind::NotFound);
-        assert!(
-            error.to_string().contains("because it does not exist"),
-            "{error}"
-        );
+        let error = refused(&node, &mounted_at(POD), NotFound);
+        says(&error, "because it does not exist");
     }
 }
 

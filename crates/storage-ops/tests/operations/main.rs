@@ -29,7 +29,6 @@ mod partitioned_disks;
 mod path_locks;
 mod path_lookup;
 mod path_query;
-mod primitive_calls;
 mod promises;
 mod provider;
 mod quotas;

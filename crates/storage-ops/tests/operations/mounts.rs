@@ -1,8 +1,8 @@
 //! Tests of mount points: what can be mounted where, and which volume a mount point has.
 
 use crate::setup::{
-    GIB, MOUNT, NoProbe, failing, layered, mount, mounted_at, node_on, ntfs, probed, refused,
-    resize, traced, unmount, volume_on, volumes_of,
+    GIB, MOUNT, NoProbe, failing, has_code, layered, mount, mounted_at, node_on, ntfs,
+    partitioned_disk, probed, refused, resize, says, traced, unmount, volume_on, volumes_of,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,8 @@ use os::{
 };
 use os_sim::Sim;
 use storage_ops::{
-    ErrorKind, Executor, FormatVolume, GetDiskNumberFromVolumeId, Node, VolumeId, WriteVolumeCache,
+    ErrorKind::{FailedPrecondition, Internal, NotFound, PermissionDenied},
+    FormatVolume, GetDiskNumberFromVolumeId, VolumeId, WriteVolumeCache,
 };
 
 #[test]
@@ -22,8 +23,8 @@ fn a_file_is_refused_as_a_mount_target() {
     let sim = ntfs().file(MOUNT, "data").build();
     let (node, trace) = traced(&sim, NoProbe);
     let volume = volume_on(&node, 1);
-    let error = refused(&node, &mount(volume, MOUNT), ErrorKind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError::DIRECTORY));
+    let error = refused(&node, &mount(volume, MOUNT), FailedPrecondition);
+    has_code(&error, OsError::DIRECTORY);
     assert_eq!(trace.counts().of("set_volume_mount_point"), 0);
 }
 
@@ -54,38 +55,13 @@ fn a_mount_that_another_program_replaces_is_not_reported_as_success() {
     // Between the change and the check of its result.
     let replaced = replaced_before("control FSCTL_GET_REPARSE_POINT", &sim, two);
     let node = probed(&sim, replaced);
-    let error = refused(&node, &mount(one, MOUNT), ErrorKind::Internal);
+    let error = refused(&node, &mount(one, MOUNT), Internal);
     assert!(
         error
             .to_string()
             .ends_with("the directory is not a mount point of the volume"),
         "{error}"
     );
-}
-
-#[test]
-fn the_target_and_its_parents_cannot_be_renamed_while_a_volume_is_being_mounted() {
-    let sim = os_sim::node()
-        .dir(MOUNT)
-        .disk(GIB)
-        .partitioned()
-        .formatted("NTFS")
-        .build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let other = sim.clone();
-    let moved = Race::before(0, move || {
-        for held in [MOUNT, r"C:\var\lib\kubelet\plugins"] {
-            assert_eq!(
-                other.external().rename(held, r"C:\var\lib\kubelet\away"),
-                Err(OsError::SHARING_VIOLATION)
-            );
-        }
-    })
-    .among(|call| call.primitive == "set_volume_mount_point");
-    probed(&sim, moved).run(&mount(volume, MOUNT)).unwrap();
-    sim.external()
-        .rename(r"C:\var\lib\kubelet\plugins", r"C:\var\lib\kubelet\away")
-        .unwrap();
 }
 
 #[test]
@@ -115,11 +91,7 @@ fn contract_25_the_volume_of_a_link_is_that_of_its_target() {
     for text in [&into, &out, &a, &b, MOUNT] {
         assert_eq!(node.run(&mounted_at(text)).unwrap(), volume, "{text}");
     }
-    refused(
-        &node,
-        &mounted_at(&format!(r"{MOUNT}\across")),
-        ErrorKind::NotFound,
-    );
+    refused(&node, &mounted_at(&format!(r"{MOUNT}\across")), NotFound);
 }
 
 #[test]
@@ -128,9 +100,9 @@ fn contract_08_a_path_that_cannot_be_opened_is_not_reported_unmounted() {
     // The mount point itself, and its target.
     for nth in [0, 1] {
         for (code, kind) in [
-            (OsError::ACCESS_DENIED, ErrorKind::PermissionDenied),
-            (OsError::SHARING_VIOLATION, ErrorKind::FailedPrecondition),
-            (OsError::IO_DEVICE, ErrorKind::FailedPrecondition),
+            (OsError::ACCESS_DENIED, PermissionDenied),
+            (OsError::SHARING_VIOLATION, FailedPrecondition),
+            (OsError::IO_DEVICE, FailedPrecondition),
         ] {
             let fault = Fault::at(nth, When::Before, FaultAction::Fail(code))
                 .among(|call| call.primitive == "open" && call.object.ends_with(r"\plugins\v"));
@@ -168,7 +140,7 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
     let error = refused(
         &node,
         &GetDiskNumberFromVolumeId { volume },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
     assert!(
         error
@@ -176,24 +148,12 @@ fn a_volume_that_spans_disks_is_refused_and_left_unchanged() {
             .ends_with("the volume has 2 extents; only volumes with one extent are supported"),
         "{error}"
     );
-    refused(
-        &node,
-        &FormatVolume::new(volume),
-        ErrorKind::FailedPrecondition,
-    );
-    refused(&node, &resize(volume, 0), ErrorKind::FailedPrecondition);
-    refused(
-        &node,
-        &mount(volume, r"\pods\p"),
-        ErrorKind::FailedPrecondition,
-    );
-    refused(
-        &node,
-        &unmount(volume, MOUNT),
-        ErrorKind::FailedPrecondition,
-    );
+    refused(&node, &FormatVolume::new(volume), FailedPrecondition);
+    refused(&node, &resize(volume, 0), FailedPrecondition);
+    refused(&node, &mount(volume, r"\pods\p"), FailedPrecondition);
+    refused(&node, &unmount(volume, MOUNT), FailedPrecondition);
     // The simulated partition table of the second disk does not list its part of the volume.
-    refused(&node, &volumes_of(1), ErrorKind::FailedPrecondition);
+    refused(&node, &volumes_of(1), FailedPrecondition);
     assert_eq!(node.run(&volumes_of(2)), Ok(Vec::new()));
     assert_eq!(sim.snapshot(), before);
 }
@@ -213,45 +173,26 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     let sim = ntfs().mounted(MOUNT).build();
     let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
     let broken = probed(&sim, failing("flush", OsError::IO_DEVICE));
-    refused(
-        &broken,
-        &unmount(volume, MOUNT),
-        ErrorKind::FailedPrecondition,
-    );
+    refused(&broken, &unmount(volume, MOUNT), FailedPrecondition);
     assert_eq!(sim.snapshot(), before, "the volume stays mounted");
-    let error = refused(
-        &broken,
-        &WriteVolumeCache { volume },
-        ErrorKind::FailedPrecondition,
+    let error = refused(&broken, &WriteVolumeCache { volume }, FailedPrecondition);
+    says(
+        &error,
+        ": the cache of the volume could not be written to its disk: ",
     );
-    assert!(
-        error
-            .to_string()
-            .contains(": the cache of the volume could not be written to its disk: "),
-        "{error}"
-    );
-    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    has_code(&error, OsError::IO_DEVICE);
     sim.unplug_disk(1);
-    let error = refused(
-        &node_on(&sim),
-        &WriteVolumeCache { volume },
-        ErrorKind::NotFound,
-    );
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("{volume}: volume {volume} does not exist")),
-        "{error}"
-    );
+    let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, NotFound);
+    says(&error, &format!("{volume}: volume {volume} does not exist"));
 }
 
 #[test]
 fn a_format_that_failed_is_not_waited_for() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let failed = failing("wmi call MSFT_Volume.Format", OsError::WBEM_FAILED);
     let node = probed(&sim, failed);
     let (volume, before) = (volume_on(&node, 1), sim.now());
-    refused(&node, &FormatVolume::new(volume), ErrorKind::Internal);
+    refused(&node, &FormatVolume::new(volume), Internal);
     assert_eq!(sim.now(), before);
 }
 
@@ -382,13 +323,46 @@ fn a_directory_that_a_container_has_open_does_not_end_the_protection_of_others()
     assert!(!sim.external().exists(TESTED));
 }
 
-/// Refuses the first mount as a mount manager does that needs the directory for itself, also for
-/// the provider, and makes the second elsewhere, as if another process had replaced the directory
-/// in between.
-#[derive(Default)]
-struct MountsElsewhere(AtomicUsize);
+/// What a call of the mount manager does.
+#[derive(Clone, Copy)]
+enum Mounts {
+    /// The call fails.
+    Fails(OsError),
+    /// The volume is mounted at another directory, as if another process had replaced the
+    /// directory, or Windows had followed a link.
+    Elsewhere,
+    /// The same, and the call fails.
+    ElsewhereAndFails(OsError),
+}
 
-impl Layer for MountsElsewhere {
+/// What the storage provider does.
+#[derive(Clone, Copy)]
+enum Provider {
+    Fails,
+    MountsElsewhere,
+    Mounts,
+}
+
+/// A mount manager whose first call has the first effect, and each further call the last one.
+struct MountManager {
+    effects: [Mounts; 2],
+    provider: Provider,
+    lists_mount_points: bool,
+    calls: AtomicUsize,
+}
+
+impl MountManager {
+    fn new(effects: [Mounts; 2], provider: Provider) -> Self {
+        Self {
+            effects,
+            provider,
+            lists_mount_points: true,
+            calls: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Layer for MountManager {
     fn set_volume_mount_point(
         &self,
         node: &dyn Os,
@@ -398,52 +372,23 @@ impl Layer for MountsElsewhere {
         if directory.to_string_lossy().starts_with(TESTED) {
             return node.set_volume_mount_point(directory, volume);
         }
-        match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => Err(OsError::SHARING_VIOLATION),
-            _ => node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume),
+        let elsewhere = U16String::from_str(r"C:\elsewhere\");
+        match self.effects[self.calls.fetch_add(1, Ordering::Relaxed).min(1)] {
+            Mounts::Fails(code) => Err(code),
+            Mounts::Elsewhere => node.set_volume_mount_point(&elsewhere, volume),
+            Mounts::ElsewhereAndFails(code) => {
+                node.set_volume_mount_point(&elsewhere, volume)?;
+                Err(code)
+            }
         }
     }
 
-    fn wmi_call(
-        &self,
-        _wmi: &dyn Wmi,
-        _call: &MethodCall<'_>,
-        _deadline: Time,
-    ) -> OsResult<CallStatus> {
-        Ok(CallStatus::Done(Returned {
-            code: 4,
-            ..Returned::default()
-        }))
-    }
-}
-
-/// Reports success and mounts elsewhere, as if Windows followed a link that another process made of
-/// the directory.
-struct FollowsTarget;
-
-impl Layer for FollowsTarget {
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        _directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume)
-    }
-}
-
-/// Refuses each mount as a mount manager does that needs the directory for itself. The storage
-/// provider mounts elsewhere, as if another process had replaced the directory.
-struct ProviderMountsElsewhere;
-
-impl Layer for ProviderMountsElsewhere {
-    fn set_volume_mount_point(
-        &self,
-        _node: &dyn Os,
-        _directory: &U16Str,
-        _volume: &U16Str,
-    ) -> OsResult<()> {
-        Err(OsError::SHARING_VIOLATION)
+    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        if self.lists_mount_points {
+            node.volume_paths(volume)
+        } else {
+            Err(OsError::GEN_FAILURE)
+        }
     }
 
     fn wmi_call(
@@ -453,67 +398,17 @@ impl Layer for ProviderMountsElsewhere {
         deadline: Time,
     ) -> OsResult<CallStatus> {
         let elsewhere = [("AccessPath", Value::Text(r"C:\elsewhere".into()))];
-        wmi.call(
-            &MethodCall {
-                arguments: &elsewhere,
-                ..*call
-            },
-            deadline,
-        )
-    }
-}
-
-/// Mounts elsewhere, as [`MountsElsewhere`] does, after another process has removed the directory.
-struct MountsElsewhereWithoutDirectory(MountsElsewhere, Sim);
-
-impl Layer for MountsElsewhereWithoutDirectory {
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        self.0.set_volume_mount_point(node, directory, volume)?;
-        self.1.external().remove(MOUNT)
-    }
-
-    fn wmi_call(
-        &self,
-        wmi: &dyn Wmi,
-        call: &MethodCall<'_>,
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        self.0.wmi_call(wmi, call, deadline)
-    }
-}
-
-#[test]
-fn a_mount_elsewhere_is_undone_if_the_directory_is_removed_meanwhile() {
-    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let node = layered(
-        &sim,
-        MountsElsewhereWithoutDirectory(MountsElsewhere::default(), sim.clone()),
-    );
-    refused(&node, &mount(volume, MOUNT), ErrorKind::NotFound);
-    assert!(!sim.external().is_link(r"C:\elsewhere"));
-}
-
-/// Mounts elsewhere, as [`FollowsTarget`] does, and does not list the mount points of a volume.
-struct FollowsTargetWithoutList;
-
-impl Layer for FollowsTargetWithoutList {
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        FollowsTarget.set_volume_mount_point(node, directory, volume)
-    }
-
-    fn volume_paths(&self, _node: &dyn Os, _volume: &U16Str) -> OsResult<Vec<U16String>> {
-        Err(OsError::GEN_FAILURE)
+        let arguments = match self.provider {
+            Provider::Fails => {
+                return Ok(CallStatus::Done(Returned {
+                    code: 4,
+                    ..Returned::default()
+                }));
+            }
+            Provider::MountsElsewhere => &elsewhere,
+            Provider::Mounts => call.arguments,
+        };
+        wmi.call(&MethodCall { arguments, ..*call }, deadline)
     }
 }
 
@@ -529,10 +424,10 @@ fn a_mount_point_that_another_program_replaces_during_the_flush_is_not_removed()
     let error = refused(
         &probed(&sim, replaced_before("flush", &sim, two)),
         &unmount(one, MOUNT),
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
     let said = "another program has just replaced the mount point";
-    assert!(error.to_string().contains(said), "{error}");
+    says(&error, said);
     assert!(sim.external().is_link(MOUNT));
 }
 
@@ -549,105 +444,49 @@ fn a_volume_is_mounted_although_its_mount_points_cannot_be_listed() {
 fn the_error_of_a_mount_says_if_a_mount_elsewhere_could_not_be_undone() {
     let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
     let volume = volume_on(&node_on(&sim), 1);
-    let node = layered(&sim, FollowsTargetWithoutList);
-    let error = refused(&node, &mount(volume, MOUNT), ErrorKind::Internal);
+    let node = layered(
+        &sim,
+        MountManager {
+            lists_mount_points: false,
+            ..MountManager::new([Mounts::Elsewhere; 2], Provider::Fails)
+        },
+    );
+    let error = refused(&node, &mount(volume, MOUNT), Internal);
     let said = "if Windows has mounted the volume at another directory instead, that mount was not \
                 undone, because the mount points of the volume could not be listed before: ";
-    assert!(error.to_string().contains(said), "{error}");
+    says(&error, said);
 }
 
 #[test]
 fn a_mount_that_came_to_be_elsewhere_is_undone() {
-    let check = |node: fn(&Sim) -> Node, kind| {
+    const NEEDED: Mounts = Mounts::Fails(OsError::SHARING_VIOLATION);
+    const LOST: Mounts = Mounts::ElsewhereAndFails(OsError::GEN_FAILURE);
+    const REFUSED: Mounts = Mounts::Fails(OsError::GEN_FAILURE);
+    for (effects, provider, kind) in [
+        ([NEEDED, Mounts::Elsewhere], Provider::Fails, Some(Internal)),
+        ([Mounts::Elsewhere; 2], Provider::Fails, Some(Internal)),
+        (
+            [NEEDED; 2],
+            Provider::MountsElsewhere,
+            Some(FailedPrecondition),
+        ),
+        ([LOST, REFUSED], Provider::Mounts, None),
+    ] {
         let sim = ntfs()
             .dir(MOUNT)
             .dir(r"C:\elsewhere")
             .mounted(r"C:\before")
             .build();
         let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
-        refused(&node(&sim), &mount(volume, MOUNT), kind);
-        assert_eq!(sim.snapshot(), before);
-    };
-    check(
-        |sim| layered(sim, MountsElsewhere::default()),
-        ErrorKind::Internal,
-    );
-    check(|sim| layered(sim, FollowsTarget), ErrorKind::Internal);
-    check(
-        |sim| layered(sim, ProviderMountsElsewhere),
-        ErrorKind::FailedPrecondition,
-    );
-}
-
-/// Mounts elsewhere at the first call and then reports an error that does not tell so; refuses all
-/// further calls, also those of the provider.
-#[derive(Default)]
-struct FailsAndMountsElsewhere(AtomicUsize);
-
-impl Layer for FailsAndMountsElsewhere {
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        _directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
-            node.set_volume_mount_point(&U16String::from_str(r"C:\elsewhere\"), volume)?;
+        let node = layered(&sim, MountManager::new(effects, provider));
+        if let Some(kind) = kind {
+            refused(&node, &mount(volume, MOUNT), kind);
+            assert_eq!(sim.snapshot(), before);
+        } else {
+            node.run(&mount(volume, MOUNT)).unwrap();
+            assert!(sim.external().is_link(MOUNT) && !sim.external().is_link(r"C:\elsewhere"));
         }
-        Err(OsError::GEN_FAILURE)
     }
-
-    fn wmi_call(
-        &self,
-        wmi: &dyn Wmi,
-        call: &MethodCall<'_>,
-        deadline: Time,
-    ) -> OsResult<CallStatus> {
-        MountsElsewhere::default().wmi_call(wmi, call, deadline)
-    }
-}
-
-/// The executor moves the operation to another thread after the first attempt. An earlier executor
-/// ran the operation again there, and took the mount elsewhere for one that had been there before.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_mount_elsewhere_is_undone_also_in_the_executor() {
-    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
-    let (volume, before) = (volume_on(&node_on(&sim), 1), sim.snapshot());
-    let node = || layered(&sim, FailsAndMountsElsewhere::default());
-    refused(
-        &node(),
-        &mount(volume, MOUNT),
-        ErrorKind::FailedPrecondition,
-    );
-    assert_eq!(sim.snapshot(), before);
-    let executor = Arc::new(Executor::new(Arc::new(node())));
-    let error = executor.run(mount(volume, MOUNT)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::FailedPrecondition, "{error}");
-    assert_eq!(sim.snapshot(), before);
-}
-
-/// Mounts elsewhere as [`FailsAndMountsElsewhere`] does. The provider mounts the volume.
-#[derive(Default)]
-struct OnlyProviderMounts(FailsAndMountsElsewhere);
-
-impl Layer for OnlyProviderMounts {
-    fn set_volume_mount_point(
-        &self,
-        node: &dyn Os,
-        directory: &U16Str,
-        volume: &U16Str,
-    ) -> OsResult<()> {
-        self.0.set_volume_mount_point(node, directory, volume)
-    }
-}
-
-#[test]
-fn a_failed_mount_elsewhere_is_undone_also_if_the_provider_mounts_the_volume() {
-    let sim = ntfs().dir(MOUNT).dir(r"C:\elsewhere").build();
-    let volume = volume_on(&node_on(&sim), 1);
-    let node = layered(&sim, OnlyProviderMounts::default());
-    node.run(&mount(volume, MOUNT)).unwrap();
-    assert!(sim.external().is_link(MOUNT) && !sim.external().is_link(r"C:\elsewhere"));
 }
 
 #[test]
@@ -663,7 +502,7 @@ fn a_volume_that_exists_is_mounted_and_unmounted_without_a_list_of_all_volumes()
     let (node, trace) = traced(&sim, NoProbe);
     let (first, second) = (volume_on(&node, 1), volume_on(&node, 2));
     let before = trace.counts();
-    refused(&node, &mount(second, MOUNT), ErrorKind::FailedPrecondition);
+    refused(&node, &mount(second, MOUNT), FailedPrecondition);
     node.run(&mount(second, other)).unwrap();
     node.run(&unmount(first, MOUNT)).unwrap();
     node.run(&unmount(second, other)).unwrap();

@@ -7,14 +7,16 @@ use os::abi::{BASIC_DATA, ControlCode, DriveLayout, PartitionEntry, PartitionSty
 use os::{Handle, Instance, NtPath, Open, Os, OsError, OsResult, U16String, Uuid, Value};
 use os_sim::Sim;
 use storage_ops::{
-    Config, DiskNumber, ErrorKind, FormatVolume, MountVolume, Node, RmdirContents, VolumeId,
+    Config, DiskNumber,
+    ErrorKind::{FailedPrecondition, NotFound, PermissionDenied},
+    FormatVolume, MountVolume, Node, RmdirContents, VolumeId,
 };
 
 use zerocopy::FromBytes as _;
 
 use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::setup::{
-    GIB, add_partition, contents, failing, failing_on, mount, node_on, ntfs, path, probed, refused,
+    GIB, add_partition, contents, failing_on, mount, node_on, ntfs, path, raw_disk, refused,
     resize, set_online, volume_on, volumes_of,
 };
 
@@ -27,8 +29,7 @@ fn config() -> Config {
 
 #[test]
 fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
-    let node = os_sim::node()
-        .disk(GIB)
+    let node = raw_disk()
         .disk(GIB)
         .partitioned()
         .formatted("NTFS")
@@ -38,7 +39,7 @@ fn no_disk_of_a_volume_over_several_disks_is_taken_offline() {
     let before = sim.snapshot();
     let node = Node::new(sim.process(), config());
     for disk in [1, 2] {
-        refused(&node, &set_online(disk, false), ErrorKind::PermissionDenied);
+        refused(&node, &set_online(disk, false), PermissionDenied);
     }
     assert_eq!(sim.snapshot(), before);
 }
@@ -86,7 +87,7 @@ fn nothing_is_taken_from_the_node_if_its_own_volumes_cannot_be_determined() {
         ] {
             assert!(error.to_string().contains(reason), "{what}: {error}");
             // A driver may take that for the disk or volume of its request.
-            assert_ne!(error.kind(), ErrorKind::NotFound, "{what}");
+            assert_ne!(error.kind(), NotFound, "{what}");
         }
         assert_eq!(sim.snapshot(), before, "{what}");
     }
@@ -151,8 +152,7 @@ impl Layer for Mbr {
 #[test]
 fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_emptied() {
     const SYSTEM_RESERVED: &str = r"C:\var\lib\kubelet\plugins\v";
-    let sim = os_sim::node()
-        .disk(GIB)
+    let sim = raw_disk()
         .gpt()
         .dir(DATA)
         .dir(SYSTEM_RESERVED)
@@ -202,9 +202,9 @@ fn the_system_partition_of_a_node_that_starts_from_a_bios_is_not_mounted_or_empt
     );
     for is_read in [true, false] {
         let node = by(is_read, true, own.clone());
-        refused(&node, &mount, ErrorKind::PermissionDenied);
+        refused(&node, &mount, PermissionDenied);
     }
-    refused(&on(true, own.clone()), &empty, ErrorKind::PermissionDenied);
+    refused(&on(true, own.clone()), &empty, PermissionDenied);
     sim.external()
         .remove_all(r"C:\var\lib\kubelet\plugins\m")
         .unwrap();
@@ -269,8 +269,8 @@ fn the_volumes_on_the_way_to_a_working_directory_belong_to_the_node() {
                 target: path(r"C:\mnt1\k\pods\x"),
             };
             for (disk, volume) in [(1, first), (2, second)] {
-                refused(&node, &set_online(disk, false), ErrorKind::PermissionDenied);
-                refused(&node, &mount(volume), ErrorKind::PermissionDenied);
+                refused(&node, &set_online(disk, false), PermissionDenied);
+                refused(&node, &mount(volume), PermissionDenied);
             }
             assert_eq!(sim.snapshot(), before);
             node.run(&mount(third)).unwrap();
@@ -331,9 +331,9 @@ fn nothing_is_taken_from_the_node_if_a_link_on_the_way_to_a_working_directory_ca
             &node,
             &set_online(1, false),
             if is_refused {
-                ErrorKind::FailedPrecondition
+                FailedPrecondition
             } else {
-                ErrorKind::PermissionDenied
+                PermissionDenied
             },
         );
         assert_eq!(
@@ -414,12 +414,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_moved_working_directory_is_not_
         target: other.clone(),
     })
     .unwrap();
-    let error = refused(
-        &node,
-        &RmdirContents { path: other },
-        ErrorKind::FailedPrecondition,
-    )
-    .to_string();
+    let error = refused(&node, &RmdirContents { path: other }, FailedPrecondition).to_string();
     assert!(error.contains(mount), "{error}");
     assert!(sim.external().exists(r"C:\real\pods\a\mount\data.db"));
 }
@@ -433,12 +428,8 @@ fn the_volumes_of_further_paths_of_the_node_belong_to_it() {
         sim.process(),
         Config::default().with(|c| c.node_paths = node_paths),
     );
-    refused(&node, &set_online(3, false), ErrorKind::PermissionDenied);
-    refused(
-        &node,
-        &mount(volume, r"\plugins\t"),
-        ErrorKind::PermissionDenied,
-    );
+    refused(&node, &set_online(3, false), PermissionDenied);
+    refused(&node, &mount(volume, r"\plugins\t"), PermissionDenied);
     node.run(&set_online(1, false)).unwrap();
 }
 
@@ -465,27 +456,8 @@ fn the_volume_of_windows_belongs_to_the_node_on_any_drive() {
     let before = sim.snapshot();
     let on_d = Layered::around(sim.process(), DriveD(volume));
     let node = Node::new(Arc::new(on_d), config().with(|c| c.system_drive = 'D'));
-    refused(&node, &set_online(3, false), ErrorKind::PermissionDenied);
-    refused(
-        &node,
-        &mount(volume, r"\plugins\t"),
-        ErrorKind::PermissionDenied,
-    );
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn a_disk_is_not_taken_offline_if_the_extents_of_a_volume_of_the_node_are_unknown() {
-    let sim = drivers_disks();
-    let before = sim.snapshot();
-    let node = probed(
-        &sim,
-        failing("control VOLUME_GET_VOLUME_DISK_EXTENTS", OsError::IO_DEVICE),
-    );
-    assert_eq!(
-        node.run(&set_online(2, false)).unwrap_err().code(),
-        Some(OsError::IO_DEVICE)
-    );
+    refused(&node, &set_online(3, false), PermissionDenied);
+    refused(&node, &mount(volume, r"\plugins\t"), PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -539,13 +511,9 @@ fn a_volume_on_a_system_partition_is_not_formatted_mounted_or_emptied() {
         let before = sim.snapshot();
         let layered = Layered::around(sim.process(), PartitionType(kind.parse().unwrap()));
         let node = Node::new(Arc::new(layered), config());
-        refused(&node, &FormatVolume::new(raw), ErrorKind::PermissionDenied);
-        refused(
-            &node,
-            &mount(mounted, r"\plugins\t"),
-            ErrorKind::PermissionDenied,
-        );
-        refused(&node, &contents(r"\plugins\v"), ErrorKind::PermissionDenied);
+        refused(&node, &FormatVolume::new(raw), PermissionDenied);
+        refused(&node, &mount(mounted, r"\plugins\t"), PermissionDenied);
+        refused(&node, &contents(r"\plugins\v"), PermissionDenied);
         assert_eq!(sim.snapshot(), before, "{kind}");
     }
 }
@@ -571,7 +539,7 @@ fn a_volume_that_is_mounted_at_another_path_of_a_driver_is_not_emptied() {
         .unwrap();
     let before = sim.snapshot();
     for path in [one, other] {
-        refused(&node, &contents(path), ErrorKind::FailedPrecondition);
+        refused(&node, &contents(path), FailedPrecondition);
     }
     assert_eq!(sim.snapshot(), before);
     sim.process()
@@ -588,20 +556,20 @@ fn no_volume_of_the_node_is_resized() {
     let [system, working, other] = [0, 1, 3].map(|disk| volume_on(&node, disk));
     let before = sim.snapshot();
     for volume in [system, working] {
-        refused(&node, &resize(volume, 0), ErrorKind::PermissionDenied);
+        refused(&node, &resize(volume, 0), PermissionDenied);
         let larger = node
             .run(&storage_ops::GetVolumeStats { volume })
             .unwrap()
             .total
             + GIB / 2;
-        refused(&node, &resize(volume, larger), ErrorKind::PermissionDenied);
+        refused(&node, &resize(volume, larger), PermissionDenied);
         node.run(&resize(volume, 1)).unwrap();
     }
     let first = storage_ops::ResizeTarget::FirstVolumeOfDisk(DiskNumber(0));
     refused(
         &node,
         &storage_ops::ResizeVolume::new(first, 0),
-        ErrorKind::PermissionDenied,
+        PermissionDenied,
     );
     assert_eq!(sim.snapshot(), before);
     node.run(&resize(other, 0)).unwrap();
@@ -609,11 +577,7 @@ fn no_volume_of_the_node_is_resized() {
     let node = ntfs().file_system_of(GIB / 2).mounted(DATA);
     let sim = node.dir(r"C:\data\working").build();
     let (node, before) = (Node::new(sim.process(), config()), sim.snapshot());
-    refused(
-        &node,
-        &resize(volume_on(&node, 1), 0),
-        ErrorKind::PermissionDenied,
-    );
+    refused(&node, &resize(volume_on(&node, 1), 0), PermissionDenied);
     assert_eq!(sim.snapshot(), before);
 }
 

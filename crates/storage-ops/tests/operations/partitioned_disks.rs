@@ -5,12 +5,16 @@ use std::sync::Arc;
 use faults::{Fault, FaultAction, Race, When};
 use os::OsError;
 use os_sim::{Builder, DiskDescription, Sim};
-use storage_ops::{DiskNumber, ErrorKind, Node, PartitionDisk};
+use storage_ops::{
+    DiskNumber, Error,
+    ErrorKind::{FailedPrecondition, NotFound},
+    Node, PartitionDisk,
+};
 
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, PARTITION, both, failing, failing_on, leaving_partitioned_disks, node_on, ntfs, probed,
-    refused, set_online, volumes_of,
+    GIB, PARTITION, both, failing, failing_on, has_code, leaving_partitioned_disks, node_on, ntfs,
+    probed, raw_disk, refused, says, set_online, volumes_of,
 };
 
 const POLICY: u32 = 1;
@@ -134,8 +138,14 @@ fn contract_18_a_disk_whose_identifier_another_disk_has_keeps_its_state() {
 fn contract_18_a_disk_that_cannot_be_read_may_have_the_same_identifier() {
     let sim = arrived(|builder| builder.offline().disk(GIB));
     let before = sim.snapshot();
-    let is_second = |object: &str| object.contains("&000002");
-    let node = probed(&sim, failing_on("open", is_second, OsError::IO_DEVICE));
+    let node = probed(
+        &sim,
+        failing_on(
+            "open",
+            |object| object.contains("&000002"),
+            OsError::IO_DEVICE,
+        ),
+    );
     let listed = partition_and_list(&node, LEFT).unwrap_err();
     assert!(listed.contains("cannot be read"), "{listed}");
     assert_eq!(sim.snapshot(), before);
@@ -170,17 +180,20 @@ fn contract_18_a_refusal_of_the_driver_is_final() {
     assert!(sim.disk(1).unwrap().offline);
 }
 
+fn list(node: &Node) -> Error {
+    refused(node, &volumes_of(1), FailedPrecondition)
+}
+
 #[test]
 fn contract_19_the_error_of_an_offline_disk_says_why() {
     let sim = arrived(|builder| builder.offline_because(COLLISION));
-    let list = |node: &Node| refused(node, &volumes_of(1), ErrorKind::FailedPrecondition);
     let text = list(&node_on(&sim)).to_string();
     assert!(text.contains("a disk with the same signature"), "{text}");
     let error = list(&probed(
         &sim,
         failing("control DISK_GET_DRIVE_LAYOUT_EX", OsError::IO_DEVICE),
     ));
-    assert_eq!(error.code(), Some(OsError::IO_DEVICE));
+    has_code(&error, OsError::IO_DEVICE);
     let unlisted = both(
         failing("device_interfaces", OsError::ACCESS_DENIED),
         failing("wmi query", OsError::ACCESS_DENIED),
@@ -215,8 +228,8 @@ fn contract_18_a_disk_that_is_replaced_during_the_checks_is_an_error() {
         let race = Race::before(0, replace).among(|call| call.primitive == "wmi query");
         probed(&sim, race)
     };
-    refused(&replaced(), &PARTITION, ErrorKind::NotFound);
-    refused(&replaced(), &volumes_of(1), ErrorKind::NotFound);
+    refused(&replaced(), &PARTITION, NotFound);
+    refused(&replaced(), &volumes_of(1), NotFound);
 }
 
 #[test]
@@ -231,11 +244,8 @@ fn contract_18_a_flag_restores_the_behaviour_of_the_go_program() {
         node.run(&PARTITION).unwrap();
         assert_eq!((sim.snapshot(), trace.counts().wmi), (before, 0));
         if sim.disk(1).unwrap().offline {
-            let error = refused(&node, &volumes_of(1), ErrorKind::FailedPrecondition);
-            assert!(
-                error.to_string().contains("-leave-partitioned-disks"),
-                "{error}"
-            );
+            let error = refused(&node, &volumes_of(1), FailedPrecondition);
+            says(&error, "-leave-partitioned-disks");
         }
     }
 }
@@ -268,13 +278,13 @@ fn contract_19_a_disk_without_partitions_has_an_empty_list_in_each_state() {
         |builder| builder.gpt().offline(),
     ] as [fn(Builder) -> Builder; 6]
     {
-        let sim = change(os_sim::node().disk(GIB)).build();
+        let sim = change(raw_disk()).build();
         let before = sim.snapshot();
         assert_eq!(node_on(&sim).run(&volumes_of(1)), Ok(Vec::new()));
         assert_eq!(sim.snapshot(), before);
     }
     // A driver that indexes the list partitions the disk first.
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let node = node_on(&sim);
     assert_eq!(node.run(&volumes_of(1)), Ok(Vec::new()));
     node.run(&PARTITION).unwrap();

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use faults::Probed;
 use os_sim::Sim;
 use storage_ops::{
-    Config, CreateSymlink, Error, ErrorKind, Executor, HostPath, Mkdir, MountVolume,
-    NewSmbGlobalMapping, Node, Operation, PathContext, Rmdir, RmdirContents, UnmountVolume,
+    Config, CreateSymlink, Error,
+    ErrorKind::{self, AlreadyExists, FailedPrecondition, PermissionDenied},
+    Executor, HostPath, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PathContext,
+    Rmdir, RmdirContents, UnmountVolume,
 };
 use tokio::task::JoinHandle;
 
@@ -115,7 +117,7 @@ async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_ot
         .build();
     let volume = volume_on(&node_on(&sim), 1);
     let slow = Slow::mapping_at(&sim, r"\plugins\slow").await;
-    let refused = ErrorKind::PermissionDenied;
+    let refused = PermissionDenied;
     let deep = format!(r"C:\var\{}", r"a\".repeat(120));
     for outside in [
         r"C:\",
@@ -232,17 +234,16 @@ async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
     let (above, at) = (path(r"\plugins"), path(r"\plugins\p\slow"));
     slow.at_once(mkdir(&above)).await.unwrap();
     slow.at_once(mkdir(&path(r"\plugins\p"))).await.unwrap();
-    slow.refused(rmdir(&above, false), ErrorKind::FailedPrecondition)
-        .await;
-    slow.refused(link(&above), ErrorKind::AlreadyExists).await;
-    slow.refused(map(r"\\files\two", &above), ErrorKind::AlreadyExists)
+    slow.refused(rmdir(&above, false), FailedPrecondition).await;
+    slow.refused(link(&above), AlreadyExists).await;
+    slow.refused(map(r"\\files\two", &above), AlreadyExists)
         .await;
     slow.refused(
         MountVolume {
             volume,
             target: above.clone(),
         },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     )
     .await;
     slow.refused(
@@ -250,7 +251,7 @@ async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
             volume,
             target: above,
         },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     )
     .await;
     // These would interfere with the mapping.

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use crate::links::{PLACEHOLDER, mount_point, set_reparse_point};
 use crate::setup::{
-    GIB, KUBELET, NoProbe, closest, exists, is_link, layered, mkdir, mounted_at, ntfs, probed,
-    refused, rmdir, traced,
+    GIB, KUBELET, NoProbe, closest, exists, has_code, is_link, layered, mkdir, mounted_at, ntfs,
+    probed, refused, rmdir, says, traced,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Trace, When};
 use os::abi::FileBasicInfo;
 use os::{Access, FileInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
 use os_sim::Sim;
 use proptest::prelude::*;
-use storage_ops::{Config, ErrorKind, FallbackCount, HostPath, Node};
+use storage_ops::{
+    Config,
+    ErrorKind::{FailedPrecondition, NotFound},
+    FallbackCount, HostPath, Node, PathExists,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Queries attributes as a system does that does not know `OBJ_DONT_REPARSE`.
@@ -242,20 +246,14 @@ fn a_link_on_the_way_is_named_in_the_error() {
             .unwrap_err();
         assert_eq!(
             (error.kind(), error.code()),
-            (
-                ErrorKind::FailedPrecondition,
-                Some(OsError::REPARSE_POINT_ENCOUNTERED)
-            )
+            (FailedPrecondition, Some(OsError::REPARSE_POINT_ENCOUNTERED))
         );
         let kind = if link == "m" {
             "the mount point of volume "
         } else {
             "a link and is not followed"
         };
-        assert!(
-            error.to_string().contains(&format!(": {link} is {kind}")),
-            "{error}"
-        );
+        says(&error, &format!(": {link} is {kind}"));
     }
     assert_eq!(node.links_refused(), 4);
     assert_eq!(
@@ -270,11 +268,7 @@ fn a_system_that_follows_links_all_the_same_is_not_trusted() {
     let sim = node_with_links();
     let node = ignoring(&sim);
     let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
-    assert_eq!(
-        error.code(),
-        Some(OsError::REPARSE_POINT_ENCOUNTERED),
-        "{error}"
-    );
+    has_code(&error, OsError::REPARSE_POINT_ENCOUNTERED);
     assert_eq!(node.run(&exists(r"\pods\a\b\f")), Ok(true));
     assert_eq!(node.fallbacks(), counted(0, 4));
     assert_eq!((sim.open_handles(), node.held_handles()), (0, 0));
@@ -381,7 +375,7 @@ fn a_path_on_another_drive_is_looked_up_below_its_root() {
         );
     }
     sim.unplug_disk(1);
-    refused(&node, &is_link(r"E:\a\b"), ErrorKind::NotFound);
+    refused(&node, &is_link(r"E:\a\b"), NotFound);
     assert_eq!(sim.open_handles(), 1);
 }
 
@@ -410,6 +404,10 @@ fn the_target_of_a_link_is_what_windows_takes_it_for() {
     }
 }
 
+fn inner(name: &str) -> PathExists {
+    exists(&format!(r"\pods\secret\inner\{name}"))
+}
+
 #[test]
 fn a_directory_whose_attributes_may_not_be_read_is_refused_only_component_by_component() {
     let sim = node_with_links();
@@ -425,13 +423,12 @@ fn a_directory_whose_attributes_may_not_be_read_is_refused_only_component_by_com
     }
     let walk = Node::new(sim.process(), Config::default());
     let at_once = tested(Node::new(sim.process(), Config::default()));
-    let below = |name: &str| exists(&format!(r"\pods\secret\inner\{name}"));
     assert_eq!(
-        (at_once.run(&below("x")), at_once.run(&below("y"))),
+        (at_once.run(&inner("x")), at_once.run(&inner("y"))),
         (Ok(true), Ok(false))
     );
     assert_eq!(
-        walk.run(&below("x")).unwrap_err().code(),
+        walk.run(&inner("x")).unwrap_err().code(),
         Some(OsError::ACCESS_DENIED)
     );
 }
@@ -471,11 +468,7 @@ fn a_directory_with_the_directory_bit_is_a_directory_to_every_request() {
         tested(Node::new(sim.process(), Config::default())),
     ] {
         let error = node.run(&exists(r"\pods\other\x")).unwrap_err();
-        assert_eq!(
-            error.code(),
-            Some(OsError::REPARSE_POINT_ENCOUNTERED),
-            "{error}"
-        );
+        has_code(&error, OsError::REPARSE_POINT_ENCOUNTERED);
     }
 }
 

@@ -9,9 +9,10 @@ use crate::path_lookup::{
     tested,
 };
 use crate::setup::{
-    GIB, exists, failing, is_link, layered, node_on, ntfs, probed, refused, traced,
+    GIB, exists, failing, has_code, is_link, layered, node_on, ntfs, partitioned_disk, probed,
+    refused, traced,
 };
-use faults::{Call, Layer, Layered, Probed, Race, Trace};
+use faults::{Layer, Layered, Probed, Race, Trace};
 use os::abi::FsAttributeInformation;
 use os::{
     Access, FsInfo, Handle, NtPath, Open, Options, Os, OsError, OsResult, PathForm, U16Str,
@@ -80,9 +81,7 @@ fn a_name_of_the_system_volume_that_leads_elsewhere_is_not_used() {
 
 /// A node whose system drive is a FAT volume, which has no reparse points.
 fn node_on_fat() -> Sim {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
+    let sim = partitioned_disk()
         .formatted("FAT32")
         .disk(GIB)
         .partitioned()
@@ -123,11 +122,7 @@ fn a_local_volume_without_reparse_points_needs_no_proof() {
     assert_eq!(node.fallbacks(), []);
     // What holds for one volume says nothing about others, nor about opens.
     let error = node.run(&exists(r"E:\moved\j\x")).unwrap_err();
-    assert_eq!(
-        error.code(),
-        Some(OsError::REPARSE_POINT_ENCOUNTERED),
-        "{error}"
-    );
+    has_code(&error, OsError::REPARSE_POINT_ENCOUNTERED);
     assert_component_by_component(&trace);
     assert_eq!(node.run(&exists(r"E:\moved\a")), Ok(true));
     assert_component_by_component(&trace);
@@ -184,11 +179,7 @@ fn a_share_or_a_followed_link_refutes_what_a_file_system_reports() {
         }
         let node = tested(layered(&sim, DeniesReparsePoints { is_share }));
         let error = node.run(&exists(r"\pods\a\j\x")).unwrap_err();
-        assert_eq!(
-            error.code(),
-            Some(OsError::REPARSE_POINT_ENCOUNTERED),
-            "{error}"
-        );
+        has_code(&error, OsError::REPARSE_POINT_ENCOUNTERED);
     }
 }
 
@@ -225,9 +216,8 @@ fn what_happens_between_the_query_and_the_opens_is_judged_by_the_opens() {
     for (text, swap, answer) in cases {
         let sim = node_with_links();
         let attacked = sim.clone();
-        let is_working_directory =
-            |call: &Call| call.primitive == "open" && call.object.ends_with("kubelet");
-        let race = Race::before(0, move || swap(&attacked.external())).among(is_working_directory);
+        let race = Race::before(0, move || swap(&attacked.external()))
+            .among(|call| call.primitive == "open" && call.object.ends_with("kubelet"));
         let node = tested(probed(&sim, race));
         assert_eq!(
             node.run(&exists(text))

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, both, failing, layered, node_on, ntfs, probed, provider, refused,
-    set_online, traced, volume_on,
+    GIB, NoProbe, ONE, PARTITION, both, failing, has_code, layered, node_on, ntfs,
+    partitioned_disk, probed, provider, raw_disk, refused, says, set_online, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, Race, Trace, When};
 use os::{
@@ -17,8 +17,9 @@ use os::{
 };
 use os_sim::{DiskDescription, Sim};
 use storage_ops::{
-    Config, ErrorKind, FormatVolume, GetDiskState, IsVolumeFormatted, Node, ResizeTarget,
-    ResizeVolume, VolumeId,
+    Config,
+    ErrorKind::{FailedPrecondition, Internal, NotFound},
+    FormatVolume, GetDiskState, IsVolumeFormatted, Node, ResizeTarget, ResizeVolume, VolumeId,
 };
 
 const VOLUMES: &str = "SELECT * FROM MSFT_Volume WHERE FileSystemType = 0";
@@ -28,7 +29,7 @@ const UPDATE: &str = "wmi call MSFT_StorageSetting.UpdateHostStorageCache";
 
 /// Returns a node with a partitioned disk whose volume is raw, and the volume.
 fn raw_volume() -> (Sim, VolumeId) {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let volume = volume_on(&node_on(&sim), 1);
     (sim, volume)
 }
@@ -83,8 +84,12 @@ impl Layer for Answer {
         call: &MethodCall<'_>,
         deadline: Time,
     ) -> OsResult<CallStatus> {
-        let is_left = |left: u32| left.checked_sub(1);
-        if call.method == self.method && self.left.fetch_update(SeqCst, SeqCst, is_left).is_ok() {
+        if call.method == self.method
+            && self
+                .left
+                .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1))
+                .is_ok()
+        {
             return Ok(CallStatus::Done(Returned {
                 code: self.code,
                 ..Returned::default()
@@ -109,7 +114,7 @@ fn a_method_that_returns_an_error_code_counts_as_a_failure() {
     let (sim, volume) = raw_volume();
     let node = answering(&sim, "Format", 4, 1);
     let format = FormatVolume::new(volume);
-    refused(&node, &format, ErrorKind::Internal);
+    refused(&node, &format, Internal);
     node.run(&format).unwrap();
     let counts = node.wmi_calls();
     let count = counts
@@ -131,14 +136,15 @@ fn a_disk_that_the_provider_learns_of_by_itself_is_waited_for() {
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
 }
 
+fn grown() -> (Sim, ResizeVolume) {
+    let sim = ntfs().build();
+    let volume = volume_on(&node_on(&sim), 1);
+    assert!(sim.grow_disk(1, 2 * GIB));
+    (sim, ResizeVolume::new(ResizeTarget::Volume(volume), 0))
+}
+
 #[test]
 fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
-    let grown = || {
-        let sim = ntfs().build();
-        let volume = volume_on(&node_on(&sim), 1);
-        assert!(sim.grow_disk(1, 2 * GIB));
-        (sim, ResizeVolume::new(ResizeTarget::Volume(volume), 0))
-    };
     for code in [1, 40003, 41000, 41003] {
         let (sim, resize) = grown();
         answering(&sim, "Refresh", code, u32::MAX)
@@ -147,29 +153,17 @@ fn a_disk_that_refresh_refuses_is_read_by_updating_the_cache() {
         assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
     }
     let (sim, resize) = grown();
-    let error = refused(
-        &answering(&sim, "Refresh", 4, 1),
-        &resize,
-        ErrorKind::Internal,
-    );
-    assert_eq!(error.code(), Some(OsError(4)), "{error}");
+    let error = refused(&answering(&sim, "Refresh", 4, 1), &resize, Internal);
+    has_code(&error, OsError(4));
 }
 
 #[test]
 fn the_cache_is_refreshed_if_it_differs_from_what_the_device_reports_and_only_then() {
     for (name, disk, refreshed) in [
-        ("known", os_sim::node().disk(GIB), 0),
-        ("grown", os_sim::node().disk(GIB).grown_to(2 * GIB), 1),
-        (
-            "brought online by a control code",
-            os_sim::node().disk(GIB).offline(),
-            1,
-        ),
-        (
-            "made writable by a control code",
-            os_sim::node().disk(GIB).read_only(),
-            1,
-        ),
+        ("known", raw_disk(), 0),
+        ("grown", raw_disk().grown_to(2 * GIB), 1),
+        ("brought online by a control code", raw_disk().offline(), 1),
+        ("made writable by a control code", raw_disk().read_only(), 1),
     ] {
         let sim = disk.build();
         let size = sim.disk(1).unwrap().size;
@@ -200,40 +194,15 @@ fn a_change_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a
         ("CreatePartition", 41002),
         ("CreatePartition", 41003),
     ] {
-        let sim = os_sim::node().disk(GIB).build();
+        let sim = raw_disk().build();
         answering(&sim, method, code, 1).run(&PARTITION).unwrap();
         assert_eq!(sim.disk(1).unwrap().partitions.len(), 2, "{method} {code}");
-        let sim = os_sim::node().disk(GIB).build();
+        let sim = raw_disk().build();
         let error = answering(&sim, method, code, 2)
             .run(&PARTITION)
             .unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        has_code(&error, OsError(code));
     }
-}
-
-#[test]
-fn a_resize_that_is_refused_because_the_cache_is_out_of_date_is_repeated_after_a_refresh() {
-    for code in [4097, 40003] {
-        let grown = || ntfs().grown_to(2 * GIB).build();
-        let sim = grown();
-        let resize = ResizeVolume::new(ResizeTarget::FirstVolumeOfDisk(ONE), 0);
-        answering(&sim, "Resize", code, 1).run(&resize).unwrap();
-        assert!(sim.disk(1).unwrap().partitions[1].length > GIB, "{code}");
-        let error = answering(&grown(), "Resize", code, 2)
-            .run(&resize)
-            .unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
-    }
-}
-
-#[test]
-fn a_volume_is_brought_online_after_a_refresh_if_the_provider_refuses_it_as_with_an_outdated_cache()
-{
-    let sim = os_sim::node().disk(GIB).build();
-    // Windows does not mount new volumes by itself.
-    sim.set_timing(|timing| timing.volume_arrival = Duration::from_hours(1));
-    answering(&sim, "Online", 41003, 1).run(&PARTITION).unwrap();
-    assert!(sim.volume_on(1).unwrap().arrived);
 }
 
 /// Answers queries for disks with old rows until the cache is updated.
@@ -270,7 +239,7 @@ impl Layer for Outdated {
 
 #[test]
 fn an_instance_of_a_removed_disk_like_the_new_one_is_refreshed() {
-    let sim = os_sim::node().disk(GIB).serial("").build();
+    let sim = raw_disk().serial("").build();
     let disks = sim.process().wmi().query(
         Namespace::Storage,
         "SELECT * FROM MSFT_Disk WHERE Number = 1",
@@ -340,7 +309,7 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
         ("IsReadOnly", |_| None, 1, Some(0)),
     ];
     for (property, change, refreshes, code) in differing {
-        let sim = os_sim::node().disk(GIB).gpt().build();
+        let sim = raw_disk().gpt().build();
         let trace = Arc::new(Trace::recording());
         let layered = Layered::around(sim.process(), Reporting { property, change });
         let node = Node::new(
@@ -354,14 +323,15 @@ fn a_property_that_the_provider_reports_otherwise_than_the_device_even_after_a_r
             u64::from(refreshes),
             "{property}"
         );
-        let count = |code| storage_ops::FallbackCount {
-            call: "provider_cache",
-            code: Some(code),
-            count: 1,
-        };
         assert_eq!(
             node.fallbacks(),
-            code.map(count).into_iter().collect::<Vec<_>>(),
+            code.map(|code| storage_ops::FallbackCount {
+                call: "provider_cache",
+                code: Some(code),
+                count: 1,
+            })
+            .into_iter()
+            .collect::<Vec<_>>(),
             "{property}"
         );
     }
@@ -381,7 +351,7 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
         let error = answering(&sim, "Format", code, u32::MAX)
             .run(&FormatVolume::new(volume))
             .unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        has_code(&error, OsError(code));
         assert!(sim.now() < Time(Duration::from_mins(1)), "{code}");
     }
     for code in [1, 4, 40018, 42010, 43001] {
@@ -389,7 +359,7 @@ fn a_temporary_failure_of_format_is_repeated_until_the_volume_is_formatted() {
         let error = answering(&sim, "Format", code, 1)
             .run(&FormatVolume::new(volume))
             .unwrap_err();
-        assert_eq!(error.code(), Some(OsError(code)), "{error}");
+        has_code(&error, OsError(code));
     }
 }
 
@@ -425,35 +395,26 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
         let error = refused(
             &lost(&sim, "Format", 4),
             &FormatVolume::new(volume),
-            ErrorKind::NotFound,
+            NotFound,
         );
-        assert!(
-            error
-                .to_string()
-                .contains(": it was removed meanwhile: the storage provider's Format failed: "),
-            "{error}"
+        says(
+            &error,
+            ": it was removed meanwhile: the storage provider's Format failed: ",
         );
         for method in ["Initialize", "CreatePartition"] {
-            let sim = os_sim::node().disk(GIB).build();
-            let error = refused(&lost(&sim, method, 4), &PARTITION, ErrorKind::NotFound);
-            assert!(
-                error.to_string().contains("it was removed meanwhile"),
-                "{error}"
-            );
+            let sim = raw_disk().build();
+            let error = refused(&lost(&sim, method, 4), &PARTITION, NotFound);
+            says(&error, "it was removed meanwhile");
         }
     }
 }
 
 #[test]
 fn a_volume_on_a_read_only_disk_is_not_waited_for() {
-    let sim = os_sim::node().disk(GIB).partitioned().read_only().build();
+    let sim = partitioned_disk().read_only().build();
     let volume = volume_on(&node_on(&sim), 1);
     let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(
-        &node,
-        &FormatVolume::new(volume),
-        ErrorKind::FailedPrecondition,
-    );
+    let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
     assert_eq!(
         (error.code(), trace.counts().of(FORMAT)),
         (Some(OsError(43006)), 1),
@@ -463,16 +424,16 @@ fn a_volume_on_a_read_only_disk_is_not_waited_for() {
 
 #[test]
 fn waiting_becomes_less_frequent() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     sim.set_timing(|timing| timing.new_volume = Duration::from_hours(1));
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
     let error = refused(
         &node,
         &FormatVolume::new(volume_on(&node, 1)),
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
-    assert_eq!(error.code(), Some(OsError(43006)), "{error}");
+    has_code(&error, OsError(43006));
     assert!(
         (10..30).contains(&trace.counts().of(FORMAT)),
         "{:?}",
@@ -515,16 +476,16 @@ impl Layer for Anonymous {
 
 #[test]
 fn a_disk_that_cannot_be_told_from_another_is_not_partitioned() {
-    let sim = os_sim::node().disk(GIB).serial("").build();
+    let sim = raw_disk().serial("").build();
     let before = sim.snapshot();
     let node = layered(&sim, Anonymous);
-    refused(&node, &PARTITION, ErrorKind::FailedPrecondition);
+    refused(&node, &PARTITION, FailedPrecondition);
     assert_eq!(sim.snapshot(), before);
 }
 
 #[test]
 fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_created_again() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let layer = Layered::around(sim.process(), CreatedButStale(AtomicU32::new(0)));
     Node::new(Arc::new(layer), Config::default())
         .run(&PARTITION)
@@ -535,23 +496,14 @@ fn a_partition_that_was_created_although_the_cache_was_out_of_date_is_not_create
 #[test]
 fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
     for times in 1..=3 {
-        let sim = os_sim::node()
-            .disk(GIB)
-            .partitioned()
-            .offline()
-            .offline_again(times)
-            .build();
+        let sim = partitioned_disk().offline().offline_again(times).build();
         node_on(&sim).run(&set_online(1, true)).unwrap();
         assert!(
             !sim.disk(1).unwrap().offline && sim.volume_on(1).unwrap().arrived,
             "{times}"
         );
 
-        let sim = os_sim::node()
-            .disk(GIB)
-            .offline()
-            .offline_again(times)
-            .build();
+        let sim = raw_disk().offline().offline_again(times).build();
         let node = node_on(&sim);
         node.run(&PARTITION).unwrap();
         assert!(
@@ -564,20 +516,16 @@ fn a_disk_that_a_policy_takes_offline_again_is_brought_online_again() {
 
 #[test]
 fn a_disk_that_does_not_stay_online_is_not_waited_for_forever() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .offline()
-        .offline_again(u32::MAX)
-        .build();
+    let sim = raw_disk().offline().offline_again(u32::MAX).build();
     let before = sim.now();
-    let error = refused(&node_on(&sim), &PARTITION, ErrorKind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError(41003)), "{error}");
+    let error = refused(&node_on(&sim), &PARTITION, FailedPrecondition);
+    has_code(&error, OsError(41003));
     assert!(sim.now() - before < Duration::from_mins(2));
 }
 
 #[test]
 fn a_new_volume_is_formatted_as_soon_as_it_can_be_written() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     sim.set_timing(|timing| timing.new_volume = Duration::from_secs(5));
     let (node, trace) = traced(&sim, NoProbe);
     node.run(&PARTITION).unwrap();
@@ -634,7 +582,7 @@ fn a_volume_that_is_being_formatted_is_not_reported_as_unformatted() {
     let error = node_on(&sim)
         .run(&IsVolumeFormatted { volume })
         .unwrap_err();
-    assert_eq!(error.code(), Some(OsError::ACCESS_DENIED), "{error}");
+    has_code(&error, OsError::ACCESS_DENIED);
     sim.advance(Duration::from_secs(10));
     assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
 }
@@ -681,17 +629,13 @@ fn a_new_file_system_may_show_its_signature_before_it_is_mounted() {
 
 #[test]
 fn a_volume_whose_file_system_the_provider_cannot_resize_is_left_unchanged() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .partitioned()
-        .formatted("FAT32")
-        .build();
+    let sim = partitioned_disk().formatted("FAT32").build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
     sim.grow_disk(1, 2 * GIB);
     let before = sim.snapshot();
     let resize = ResizeVolume::new(ResizeTarget::Volume(volume), 0);
-    let error = refused(&node, &resize, ErrorKind::FailedPrecondition);
-    assert_eq!(error.code(), Some(OsError(42009)), "{error}");
+    let error = refused(&node, &resize, FailedPrecondition);
+    has_code(&error, OsError(42009));
     assert_eq!(sim.snapshot(), before);
 }

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use os::OsError;
-use storage_ops::{
-    AddTargetPortal, ConnectionId, Error, Executor, Operation, Rescan, TargetPortal,
-};
+use storage_ops::{ConnectionId, Error, Executor, Operation};
 use tokio::task::JoinHandle;
 
 use crate::executor::{Gate, executor, settled};
-use crate::setup::{GIB, map};
+use crate::setup::map;
 
 const USER: &str = r"FILES\user";
 
@@ -20,12 +18,6 @@ pub(crate) fn spawn_for<O: Operation>(
 ) -> JoinHandle<Result<O::Output, Error>> {
     let executor = Arc::clone(executor);
     tokio::spawn(async move { executor.run_for(ConnectionId(connection), operation).await })
-}
-
-fn add(address: &str) -> AddTargetPortal {
-    AddTargetPortal {
-        portal: TargetPortal::parse(address, 0).unwrap(),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,39 +46,5 @@ async fn contract_05_calls_to_a_slow_server_do_not_delay_a_mapping_on_another_se
             Some(OsError::BAD_NETPATH),
             "there is no such server"
         );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_connections_with_calls_to_dead_portals_do_not_keep_others_out() {
-    let sim = os_sim::node()
-        .disk(GIB)
-        .iscsi_portal("10.0.0.1", 3260)
-        .build();
-    let gate = Gate::closed(|call| call.is_wmi() && call.object.contains("10.9."));
-    let (executor, _) = executor(&sim, &gate);
-    let dead = |connection, count| {
-        (0..count).map(move |n| (connection, add(&format!("10.9.{connection}.{n}"))))
-    };
-    let dead: Vec<_> = dead(1, 250)
-        .chain(dead(2, 30))
-        .map(|(connection, add)| spawn_for(&executor, connection, add))
-        .collect();
-    gate.reached_by(10).await;
-    settled().await;
-    for _ in 0..28 {
-        executor.run_for(ConnectionId(3), Rescan).await.unwrap();
-    }
-    executor
-        .run_for(ConnectionId(3), add("10.0.0.1"))
-        .await
-        .unwrap();
-    executor
-        .run_for(ConnectionId(4), storage_ops::ListTargetPortals)
-        .await
-        .unwrap();
-    gate.open();
-    for one in dead {
-        drop(one.await.unwrap());
     }
 }

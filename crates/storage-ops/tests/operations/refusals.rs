@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use os::OsError;
 use os_sim::Sim;
-use storage_ops::{Config, ErrorKind, Mkdir, Node, Rmdir};
+use storage_ops::{Config, ErrorKind::FailedPrecondition, Mkdir, Node, Rmdir};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::setup::{contents, map, mkdir, mount, ntfs, path, refused, volume_on};
+use crate::setup::{contents, has_code, map, mkdir, mount, ntfs, path, refused, says, volume_on};
 
 /// A log that notes the statement and the text of each line, except those for debugging.
 #[derive(Default)]
@@ -87,12 +87,12 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
         refused(
             &node,
             &map(r"\\files\one", r"FILES\anna", "wrong-secret"),
-            ErrorKind::FailedPrecondition,
+            FailedPrecondition,
         );
         refused(
             &node,
             &map(r"\\files\one", r"FILES\thief", "wrong-secret"),
-            ErrorKind::FailedPrecondition,
+            FailedPrecondition,
         );
         let (path, context) = (path(r"\pods\out\a\b"), None);
         refused(
@@ -101,7 +101,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
                 path: path.clone(),
                 context,
             },
-            ErrorKind::FailedPrecondition,
+            FailedPrecondition,
         );
         refused(
             &node,
@@ -110,7 +110,7 @@ fn each_kind_of_refusal_has_a_line_and_a_statement_of_its_own() {
                 context,
                 force: false,
             },
-            ErrorKind::FailedPrecondition,
+            FailedPrecondition,
         );
     });
     assert_eq!(node.links_refused(), 2);
@@ -140,25 +140,12 @@ fn a_link_at_the_end_of_a_path_is_refused_like_one_on_the_way() {
         .unwrap();
     let node = Node::new(sim.process(), Config::default());
     let volume = volume_on(&node, 1);
-    let contents = refused(
-        &node,
-        &contents(r"\pods\out"),
-        ErrorKind::FailedPrecondition,
-    );
-    let mount = refused(
-        &node,
-        &mount(volume, r"\pods\out"),
-        ErrorKind::FailedPrecondition,
-    );
-    let way = refused(&node, &mkdir(r"\pods\out\a"), ErrorKind::FailedPrecondition);
+    let contents = refused(&node, &contents(r"\pods\out"), FailedPrecondition);
+    let mount = refused(&node, &mount(volume, r"\pods\out"), FailedPrecondition);
+    let way = refused(&node, &mkdir(r"\pods\out\a"), FailedPrecondition);
     for error in [&contents, &mount, &way] {
-        assert_eq!(error.code(), Some(OsError::REPARSE_POINT_ENCOUNTERED));
-        assert!(
-            error
-                .to_string()
-                .contains(": out is a link and is not followed: "),
-            "{error}"
-        );
+        has_code(error, OsError::REPARSE_POINT_ENCOUNTERED);
+        says(error, ": out is a link and is not followed: ");
     }
     assert_eq!(node.links_refused(), 3);
 }
@@ -261,15 +248,17 @@ fn each_refusal_of_a_call_that_the_go_program_carries_out_has_a_flag_or_protects
     let (_, differences) = page
         .split_once("## Differences from the Go program")
         .expect("the section exists");
-    let is_refusal = |row: &&str| {
-        let cells: Vec<&str> = row.split(" | ").collect();
-        let ours = cells[cells.len().saturating_sub(2)];
-        row.starts_with("| ")
-            && ["refuses", "an error", "fails"]
-                .iter()
-                .any(|word| ours.contains(word))
-    };
-    let rows: Vec<&str> = differences.lines().filter(is_refusal).collect();
+    let rows: Vec<&str> = differences
+        .lines()
+        .filter(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let ours = cells[cells.len().saturating_sub(2)];
+            row.starts_with("| ")
+                && ["refuses", "an error", "fails"]
+                    .iter()
+                    .any(|word| ours.contains(word))
+        })
+        .collect();
     for row in &rows {
         let known = REFUSALS.iter().any(|(words, _)| row.contains(words));
         assert!(known, "say why this is refused, or give it a flag: {row}");

@@ -9,7 +9,10 @@ use crate::setup::{GIB, TREE, contents, mount, node_on, probed, rmdir, unmount};
 use faults::{Call, Fault, FaultAction, Outcome, Probe, When};
 use os::OsError;
 use os_sim::{Oplock, Sim};
-use storage_ops::{ErrorKind, Node, VolumeId};
+use storage_ops::{
+    ErrorKind::{self, Busy},
+    Node, VolumeId,
+};
 
 /// The time limit of a removal.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -52,7 +55,7 @@ fn the_owner_of_an_oplock_is_not_waited_for() {
             let (kind, code, text) = remove(&node, contents_only).unwrap_err();
             assert_eq!(
                 (kind, code),
-                (ErrorKind::Busy, Some(OsError::OPLOCK_BREAK_IN_PROGRESS)),
+                (Busy, Some(OsError::OPLOCK_BREAK_IN_PROGRESS)),
                 "{below}: {text}"
             );
             assert!(
@@ -177,7 +180,7 @@ fn a_removal_whose_owner_keeps_adding_entries_ends() {
         let probes: Vec<Arc<dyn Probe>> = vec![Arc::clone(&replace) as Arc<dyn Probe>, slow()];
         let (node, began) = (probed(&sim, probes), sim.now());
         let (kind, _, text) = remove(&node, contents_only).unwrap_err();
-        assert_eq!(kind, ErrorKind::Busy, "{text}");
+        assert_eq!(kind, Busy, "{text}");
         assert!(text.contains("repeat the request"), "{text}");
         assert!(
             sim.now() - began < LIMIT + Duration::from_secs(5),
@@ -197,11 +200,17 @@ fn the_removal_of_a_large_tree_goes_on_when_the_request_is_repeated() {
                 .write(&format!(r"{TREE}\{number}"), b"")
                 .unwrap();
         }
-        let left = || sim.external().read_dir(TREE).map_or(0, |names| names.len());
         let node = probed(&sim, slow());
         for expected in [180, 60] {
             let (kind, _, text) = remove(&node, contents_only).unwrap_err();
-            assert_eq!((kind, left()), (ErrorKind::Busy, expected), "{text}");
+            assert_eq!(
+                (
+                    kind,
+                    sim.external().read_dir(TREE).map_or(0, |names| names.len())
+                ),
+                (Busy, expected),
+                "{text}"
+            );
         }
         remove(&node, contents_only).unwrap();
         assert_eq!(sim.external().exists(TREE), contents_only);

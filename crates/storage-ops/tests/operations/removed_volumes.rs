@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::setup::{GIB, KUBELET, MOUNT, contents, exists, node_on, ntfs, probed, refused, rmdir};
+use crate::setup::{
+    GIB, KUBELET, MOUNT, contents, exists, has_code, node_on, ntfs, probed, refused, rmdir, says,
+};
 use faults::{Call, FaultAction, Outcome, Probe};
 use os::OsError;
 use os_sim::Sim;
@@ -49,10 +51,7 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     external.symlink(KUBELET, r"C:\two").unwrap();
     let before = sim.snapshot();
     let error = refused(&node, &contents(MOUNT), ErrorKind::PermissionDenied);
-    assert!(
-        error.to_string().contains("used by the node itself"),
-        "{error}"
-    );
+    says(&error, "used by the node itself");
     assert_eq!(sim.snapshot(), before);
 }
 
@@ -80,10 +79,10 @@ fn a_path_on_a_disk_that_has_gone_away_is_not_reported_missing_or_removed() {
         let error = probed(&sim, Lost(code))
             .run(&exists(r"\pods\p"))
             .unwrap_err();
-        assert_eq!(error.code(), Some(code), "{error}");
+        has_code(&error, code);
         let rmdir = rmdir(r"\pods\p", true);
         let error = probed(&sim, Lost(code)).run(&rmdir).unwrap_err();
-        assert_eq!(error.code(), Some(code), "{error}");
+        has_code(&error, code);
     }
 }
 
@@ -131,7 +130,7 @@ fn rmdir_contents_does_not_succeed_on_a_volume_that_is_removed() {
             .run(&contents(MOUNT))
             .unwrap_err();
         assert!(probe.listed.load(Ordering::SeqCst));
-        assert_eq!(error.code(), Some(code), "{error}");
+        has_code(&error, code);
         assert_eq!(sim.external().read_dir(MOUNT).unwrap(), ["d", "f"]);
     }
 }

@@ -31,9 +31,19 @@ pub(crate) const ONE: DiskNumber = DiskNumber(1);
 /// Partitions disk 1.
 pub(crate) const PARTITION: PartitionDisk = PartitionDisk { disk: ONE };
 
+/// Returns a node with a disk without a partition table.
+pub(crate) fn raw_disk() -> Builder {
+    os_sim::node().disk(GIB)
+}
+
+/// Returns a node with a raw volume on disk 1.
+pub(crate) fn partitioned_disk() -> Builder {
+    raw_disk().partitioned()
+}
+
 /// Returns a node with an NTFS volume on disk 1.
 pub(crate) fn ntfs() -> Builder {
-    os_sim::node().disk(GIB).partitioned().formatted("NTFS")
+    partitioned_disk().formatted("NTFS")
 }
 
 /// Returns a node on `sim` with the default settings.
@@ -183,6 +193,16 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: ErrorKind)
     );
     texts::seen!(text);
     error
+}
+
+/// Checks that the text of `error` contains `words`.
+pub(crate) fn says(error: &Error, words: &str) {
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+/// Checks that Windows returned `error` with this code.
+pub(crate) fn has_code(error: &Error, code: OsError) {
+    assert_eq!(error.code(), Some(code), "{error}");
 }
 
 /// Returns a node on `sim` with `probe` at each primitive call.

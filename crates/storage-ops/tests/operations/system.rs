@@ -1,12 +1,15 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
-use crate::setup::{NoProbe, failing, failing_on, failing_once, node_on, probed, refused, traced};
+use crate::setup::{
+    NoProbe, failing, failing_on, failing_once, has_code, node_on, probed, refused, says, traced,
+};
 use faults::{Fault, FaultAction, When};
 use os::{Os, OsError, ServiceAccess, U16String};
 use os_sim::Sim;
 use std::time::Duration;
 use storage_ops::{
-    ErrorKind, GetBiosSerialNumber, GetService, ServiceName, StartService, StopService,
+    ErrorKind::{FailedPrecondition, NotFound, PermissionDenied, StillRunning},
+    GetBiosSerialNumber, GetService, ServiceName, StartService, StopService,
 };
 
 fn name(text: &str) -> ServiceName {
@@ -35,8 +38,10 @@ fn contract_30_service_numbers_are_those_of_windows() {
         .service("b", "Service B")
         .disabled()
         .build();
-    let get = |text: &str| node_on(&sim).run(&GetService { name: name(text) }).unwrap();
-    let (a, b) = (get("a"), get("B"));
+    let (a, b) = (
+        node_on(&sim).run(&GetService { name: name("a") }).unwrap(),
+        node_on(&sim).run(&GetService { name: name("B") }).unwrap(),
+    );
     assert_eq!((a.display_name.as_str(), a.state), ("Service A", 4));
     assert_eq!((b.start_type, b.state), (4, 1));
     refused(
@@ -44,7 +49,7 @@ fn contract_30_service_numbers_are_those_of_windows() {
         &GetService {
             name: name("missing"),
         },
-        ErrorKind::NotFound,
+        NotFound,
     );
 }
 
@@ -78,7 +83,7 @@ fn a_start_that_takes_longer_than_30_s_is_reported_as_still_running() {
     refused(
         &node_on(&sim),
         &StartService { name: name("slow") },
-        ErrorKind::StillRunning,
+        StillRunning,
     );
 }
 
@@ -88,7 +93,7 @@ fn a_disabled_service_does_not_start() {
     refused(
         &node_on(&sim),
         &StartService { name: name("off") },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
 }
 
@@ -111,10 +116,10 @@ fn a_service_with_running_dependents_stops_only_with_force_and_after_them() {
             name: name("base"),
             force: false,
         },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
-    assert!(error.to_string().contains("top"), "{error}");
-    assert_eq!(error.code(), Some(OsError::DEPENDENT_SERVICES_RUNNING));
+    says(&error, "top");
+    has_code(&error, OsError::DEPENDENT_SERVICES_RUNNING);
     assert_eq!(state(&sim, "base"), 4);
     node.run(&StopService {
         name: name("base"),
@@ -152,15 +157,8 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let (node, trace) = traced(&sim, NoProbe);
-        let error = refused(
-            &node,
-            &StartService { name: name("a") },
-            ErrorKind::FailedPrecondition,
-        );
-        assert!(
-            error.to_string().contains("the service is paused"),
-            "{error}"
-        );
+        let error = refused(&node, &StartService { name: name("a") }, FailedPrecondition);
+        says(&error, "the service is paused");
         assert_eq!(trace.counts().of("service start"), 0);
         assert_eq!(self::state(&sim, "a"), number);
     }
@@ -188,15 +186,8 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 #[test]
 fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
     let node = node_on(&node_with_a_service_in("stop_pending"));
-    let error = refused(
-        &node,
-        &StartService { name: name("a") },
-        ErrorKind::StillRunning,
-    );
-    assert!(
-        error.to_string().contains("still in state 3, not 1"),
-        "{error}"
-    );
+    let error = refused(&node, &StartService { name: name("a") }, StillRunning);
+    says(&error, "still in state 3, not 1");
 }
 
 #[test]
@@ -271,7 +262,7 @@ fn a_service_that_cannot_be_stopped_is_described_as_such() {
             name: name("a"),
             force: false,
         },
-        ErrorKind::FailedPrecondition,
+        FailedPrecondition,
     );
     let reason = "cannot stop the service a: the service cannot be stopped: it does not accept the \
                   stop control";
@@ -280,8 +271,12 @@ fn a_service_that_cannot_be_stopped_is_described_as_such() {
 
 #[test]
 fn contract_30_a_start_waits_for_that_of_another_service() {
-    let slow = |node: os_sim::Builder| node.slow(Duration::from_secs(10));
-    let sim = slow(slow(os_sim::node().service("a", "A")).service("b", "B")).build();
+    let sim = os_sim::node()
+        .service("a", "A")
+        .slow(Duration::from_secs(10))
+        .service("b", "B")
+        .slow(Duration::from_secs(10))
+        .build();
     let os = sim.process();
     os.open_service(&U16String::from_str("a"), ServiceAccess::Start)
         .unwrap()
@@ -312,13 +307,8 @@ fn the_error_names_the_dependent_that_could_not_be_stopped() {
         name: name("base"),
         force: true,
     };
-    let error = refused(&probed(&sim, refusing), &stop, ErrorKind::PermissionDenied);
-    assert!(
-        error
-            .to_string()
-            .contains("the dependent service top could not be stopped"),
-        "{error}"
-    );
+    let error = refused(&probed(&sim, refusing), &stop, PermissionDenied);
+    says(&error, "the dependent service top could not be stopped");
     assert_eq!(state(&sim, "base"), 4);
 }
 

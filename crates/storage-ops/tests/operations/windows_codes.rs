@@ -23,8 +23,8 @@ use ErrorKind::{
 
 use crate::iscsi;
 use crate::setup::{
-    GIB, MOUNT, PARTITION, both, failing, map, mount, node_on, ntfs, probed, refused, resize,
-    volume_on,
+    GIB, MOUNT, PARTITION, both, failing, map, mount, node_on, ntfs, partitioned_disk, probed,
+    raw_disk, refused, resize, volume_on,
 };
 use crate::smb_states;
 
@@ -306,11 +306,11 @@ fn check_provider(sim: &Sim, method: &'static str, operation: &impl Operation, h
 
 #[test]
 fn contract_07_each_return_value_of_the_storage_provider_has_its_kind_and_words() {
-    let raw = os_sim::node().disk(GIB).build();
+    let raw = raw_disk().build();
     let create = "wmi call MSFT_Disk.CreatePartition";
     // The partition exists, without a drive letter.
     check_provider(&raw, create, &PARTITION, &[42002]);
-    let empty = os_sim::node().disk(GIB).partitioned().build();
+    let empty = partitioned_disk().build();
     let volume = volume_on(&node_on(&empty), 1);
     let format = FormatVolume::new(volume);
     check_provider(&empty, FORMAT, &format, &[]);
@@ -320,10 +320,15 @@ fn contract_07_each_return_value_of_the_storage_provider_has_its_kind_and_words(
     let request = resize(volume, 2 * GIB);
     check_provider(&sim, "wmi call MSFT_Partition.Resize", &request, &[]);
     // The mount manager gives no reason either.
-    let unmountable = || failing("set_volume_mount_point", OsError::GEN_FAILURE);
     for value in codes(&PROVIDER) {
         let refuses = returning("wmi call MSFT_Partition.AddAccessPath", value);
-        let node = probed(&sim, both(unmountable(), refuses));
+        let node = probed(
+            &sim,
+            both(
+                failing("set_volume_mount_point", OsError::GEN_FAILURE),
+                refuses,
+            ),
+        );
         let kind = match kind_of_provider(value) {
             StillRunning => StillRunning,
             _ => FailedPrecondition,
@@ -334,7 +339,7 @@ fn contract_07_each_return_value_of_the_storage_provider_has_its_kind_and_words(
 
 #[test]
 fn contract_07_media_that_fail_and_a_lack_of_resources_are_no_defects() {
-    let sim = os_sim::node().disk(GIB).partitioned().build();
+    let sim = partitioned_disk().build();
     let volume = volume_on(&node_on(&sim), 1);
     for code in [
         8, 21, 23, 27, 29, 30, 31, 121, 483, 1117, 1127, 1392, 1393, 1450,
@@ -353,7 +358,7 @@ fn contract_07_media_that_fail_and_a_lack_of_resources_are_no_defects() {
 
 #[test]
 fn a_volume_that_another_call_formats_is_reported_as_such_and_not_as_a_fallback() {
-    let sim = os_sim::node().disk(GIB).build();
+    let sim = raw_disk().build();
     let config = Config::default().with(|c| c.timeouts.format = Duration::from_millis(100));
     let node = Node::new(sim.process(), config);
     node.run(&PARTITION).unwrap();
