@@ -16,7 +16,8 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::setup::{
     GIB, NoProbe, ONE, PARTITION, both, failing, failing_once, has_code, layered, node_on, ntfs,
-    partitioned_disk, probed, raw_disk, refused, says, set_online, traced, volume_on, volumes_of,
+    partitioned_disk, probed, raw_disk, refused, refused_saying, set_online, traced, volume_on,
+    volumes_of,
 };
 
 const LAYOUT: &str = "control DISK_GET_DRIVE_LAYOUT_EX";
@@ -525,12 +526,12 @@ fn a_table_that_windows_reads_only_when_the_disk_is_online_is_found() {
         .unwrap();
     assert_eq!(sim.disk(1).unwrap().partitions.len(), 2);
     let sim = raw_disk().offline().build();
-    let error = refused(
+    refused_saying(
         &layered(&sim, NotReadWhileOffline(MBR)),
         &PARTITION,
         FailedPrecondition,
+        "MBR partition table without partitions",
     );
-    says(&error, "MBR partition table without partitions");
     assert_eq!(sim.disk(1).unwrap().layout, "raw");
 }
 

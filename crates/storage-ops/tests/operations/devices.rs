@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::automount::returning;
 use crate::setup::{
     GIB, NoProbe, ONE, PARTITION, add_partition, both, failing, has_code,
-    leaving_partitioned_disks, node_on, ntfs, partitioned_disk, probed, raw_disk, refused, says,
-    set_online, traced, volume_on,
+    leaving_partitioned_disks, node_on, ntfs, partitioned_disk, probed, raw_disk, refused,
+    refused_saying, set_online, traced, volume_on,
 };
 use faults::{Call, Fault, FaultAction, Probe, Race, When};
 use os::abi::ControlCode;
@@ -204,8 +204,12 @@ fn a_disk_without_a_serial_number_and_a_path_is_identified_in_wmi_by_its_size() 
         if same {
             node.run(&PARTITION).unwrap();
         } else {
-            let error = refused(&node, &PARTITION, FailedPrecondition);
-            says(&error, "disk 1 was replaced: the storage provider reports");
+            refused_saying(
+                &node,
+                &PARTITION,
+                FailedPrecondition,
+                "disk 1 was replaced: the storage provider reports",
+            );
             assert_eq!(sim.disk(1).unwrap().layout, "raw");
         }
     }
@@ -376,8 +380,12 @@ fn a_method_that_outlives_its_timeout_keeps_the_lock_until_it_ends() {
     let sim = raw_disk().build();
     sim.set_timing(|timing| timing.create_partition = Duration::from_mins(5));
     let node = node_on(&sim);
-    let error = refused(&node, &PARTITION, StillRunning);
-    says(&error, "CreatePartition is still running after 120 s");
+    refused_saying(
+        &node,
+        &PARTITION,
+        StillRunning,
+        "CreatePartition is still running after 120 s",
+    );
     assert_eq!(node.locked_objects(), 1);
     // Waits for the lock and finds the disk partitioned.
     node.run(&PARTITION).unwrap();

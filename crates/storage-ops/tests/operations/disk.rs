@@ -2,7 +2,7 @@
 
 use crate::setup::{
     GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, partitioned_disk, probed, raw_disk,
-    refused, says, set_online, volume_on, volumes_of,
+    refused, refused_saying, set_online, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, When};
 use os::OsError;
@@ -225,8 +225,12 @@ fn a_wmi_timeout_is_unavailable_and_has_its_code() {
         When::Before,
         FaultAction::Fail(OsError::WMI_TIMED_OUT),
     );
-    let error = refused(&probed(&sim, late), &ListDiskLocations, Unavailable);
-    says(&error, "0xa0040002");
+    refused_saying(
+        &probed(&sim, late),
+        &ListDiskLocations,
+        Unavailable,
+        "0xa0040002",
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::setup::{
     GIB, MOUNT, ONE, PARTITION, failing, has_code, layered, mount, mounted_at, node_on,
-    partitioned_disk, path, probed, raw_disk, refused, says, set_online, traced, unmount,
-    volume_on, volumes_of,
+    partitioned_disk, path, probed, raw_disk, refused, refused_saying, says, set_online, traced,
+    unmount, volume_on, volumes_of,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, When};
 use os::{CallStatus, Instance, MethodCall, Os, OsError, OsResult, Time, Value, Wmi};
@@ -230,8 +230,12 @@ impl Layer for ReportsNtfs {
 fn a_volume_on_which_the_provider_reports_a_file_system_is_not_formatted() {
     let sim = partitioned_disk().build();
     let node = layered(&sim, ReportsNtfs);
-    let error = refused(&node, &FormatVolume::new(volume(&sim)), FailedPrecondition);
-    says(&error, "the storage provider reports NTFS");
+    refused_saying(
+        &node,
+        &FormatVolume::new(volume(&sim)),
+        FailedPrecondition,
+        "the storage provider reports NTFS",
+    );
     assert_eq!(sim.volume_on(1).unwrap().formats, 0);
 }
 

@@ -3,7 +3,7 @@
 
 use crate::setup::{
     KUBELET, NoProbe, both, contents, exists, failing, has_code, is_link, layered, link, mkdir,
-    node_on, partitioned_disk, probed, refused, rmdir, says, traced, volume_on,
+    node_on, partitioned_disk, probed, refused, refused_saying, rmdir, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, When};
 use os::{Handle, OsError, OsResult};
@@ -93,8 +93,12 @@ fn a_link_on_a_fat_volume_is_refused_and_leaves_nothing() {
     let sim = kubelet_on_fat();
     let (node, before) = (node_on(&sim), sim.snapshot());
     let link = link(r"\pods", r"\pods\l");
-    let error = refused(&node, &link, FailedPrecondition);
-    says(&error, "the file system does not support symbolic links");
+    refused_saying(
+        &node,
+        &link,
+        FailedPrecondition,
+        "the file system does not support symbolic links",
+    );
     assert_eq!(sim.snapshot(), before);
 }
 

@@ -16,7 +16,7 @@ use crate::links::{mount_point, relative_link, set_reparse_point};
 use crate::refusals::Log;
 use crate::setup::{
     GIB, KUBELET, MOUNT, both, failing, failing_on, has_code, node_on, ntfs, partitioned_disk,
-    path, refused, says, volume_on,
+    path, refused, refused_saying, says, volume_on,
 };
 
 /// A directory whose volumes may be formatted again.
@@ -258,8 +258,12 @@ fn a_mount_point_that_exists_no_longer_does_not_count() {
             Arc::new(Layered::around(sim.process(), StillLists)),
             again(),
         );
-        let error = refused(&node, &FormatVolume::new(volume), FailedPrecondition);
-        says(&error, "is below DIR: it has none");
+        refused_saying(
+            &node,
+            &FormatVolume::new(volume),
+            FailedPrecondition,
+            "is below DIR: it has none",
+        );
         assert_eq!(sim.snapshot(), before);
     }
 }

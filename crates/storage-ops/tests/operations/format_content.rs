@@ -3,17 +3,15 @@
 
 use std::sync::Arc;
 
-use faults::{Fault, FaultAction, Layer, Layered, Probed, Trace, When};
+use faults::{Layer, Layered, Probed, Trace};
 use os::{FsInfo, Handle, OsError, OsResult};
 use os_sim::Sim;
 use storage_ops::{Config, ErrorKind::FailedPrecondition, FormatVolume, Node};
 
-use crate::format_again::{Change, again, format, format_with, formats, grant, refuses};
+use crate::format_again::{Change, again, format, format_with, grant, refuses};
 use crate::setup::{
     MOUNT, failing, failing_on, mount, node_on, ntfs, partitioned_disk, refused, unmount, volume_on,
 };
-
-const FORMAT: &str = "wmi call MSFT_Volume.Format";
 
 #[test]
 fn contract_22_an_empty_volume_is_as_if_it_had_just_been_formatted() {
@@ -33,21 +31,6 @@ fn contract_22_an_empty_volume_is_as_if_it_had_just_been_formatted() {
             format(&sim, config).unwrap();
             assert_eq!(sim.snapshot(), before);
         }
-    }
-}
-
-#[test]
-fn contract_22_a_repetition_after_a_lost_answer_succeeds_and_formats_nothing() {
-    for config in [Config::default(), again()] {
-        let sim = partitioned_disk().build();
-        let died = Fault::each(
-            |call| call.primitive == FORMAT,
-            When::After,
-            FaultAction::Die,
-        );
-        format_with(&sim, config.clone(), died).unwrap_err();
-        format(&sim, config).unwrap();
-        assert_eq!(formats(&sim), 1);
     }
 }
 

@@ -14,7 +14,8 @@ use storage_ops::{
 };
 
 use crate::setup::{
-    MOUNT, failing_once, mount, node_on, ntfs, partitioned_disk, provider, refused, says, volume_on,
+    MOUNT, failing_once, mount, node_on, ntfs, partitioned_disk, provider, refused, refused_saying,
+    volume_on,
 };
 
 const FORMAT: &str = "wmi call MSFT_Volume.Format";
@@ -104,9 +105,10 @@ fn the_accounts_of_the_settings_may_change_a_new_volume_if_need_be_after_a_retry
         &sim,
         failing_once("set_access_list", OsError::ACCESS_DENIED),
     );
-    let error = refused(&node, &FormatVolume::new(volume), PermissionDenied);
-    says(
-        &error,
+    refused_saying(
+        &node,
+        &FormatVolume::new(volume),
+        PermissionDenied,
         "the access list of its root directory cannot be changed",
     );
     // An administrator denies one of the accounts what it is about to get.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::refusals::Log;
 use crate::setup::{
     GIB, NoProbe, add_partition, has_code, layered, node_on, ntfs, partitioned_disk, probed,
-    provider, raw_disk, refused, resize, says, traced, volume_on, volumes_of,
+    provider, raw_disk, refused, refused_saying, resize, says, traced, volume_on, volumes_of,
 };
 use faults::{Layer, Race};
 use os::{
@@ -16,6 +16,7 @@ use os_sim::Sim;
 use storage_ops::{ErrorKind::FailedPrecondition, GetVolumeStats, Node, VolumeId};
 
 const MIB: u64 = 1 << 20;
+
 /// Returns a node whose disk has two partitions of 100 MiB with `gap` bytes between them, and the
 /// volume on the first.
 fn two_partitions(gap: u64) -> (Sim, VolumeId) {
@@ -178,8 +179,12 @@ fn contract_26_an_ntfs_volume_grows_up_to_the_limit_of_its_clusters() {
         .build();
     let node = node_on(&sim);
     let volume = volume_on(&node, 1);
-    let error = refused(&node, &resize(volume, 18 << 40), FailedPrecondition);
-    says(&error, "4294967295 clusters");
+    refused_saying(
+        &node,
+        &resize(volume, 18 << 40),
+        FailedPrecondition,
+        "4294967295 clusters",
+    );
     // In every stage of two drivers.
     for _ in 0..2 {
         assert_eq!(warned_of_limit(&node, volume), 1);
@@ -200,8 +205,7 @@ fn contract_26_a_size_beyond_the_maximum_is_accepted_if_the_growth_is_below_100_
         if is_accepted {
             node.run(&grown).unwrap();
         } else {
-            let error = refused(&node, &grown, FailedPrecondition);
-            says(&error, "the disk ends there");
+            refused_saying(&node, &grown, FailedPrecondition, "the disk ends there");
         }
         assert_eq!(length(&sim), before);
     }
@@ -261,8 +265,12 @@ fn a_disk_that_the_provider_knows_by_the_number_of_another_one_is_not_changed() 
     };
     let before = partitions();
     let node = layered(&sim, Exchanged);
-    let error = refused(&node, &resize(volume, 0), FailedPrecondition);
-    says(&error, "was replaced: the storage provider reports");
+    refused_saying(
+        &node,
+        &resize(volume, 0),
+        FailedPrecondition,
+        "was replaced: the storage provider reports",
+    );
     assert_eq!(partitions(), before);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::setup::{
     GIB, NoProbe, both, failing, failing_once, has_code, layered, node_on, probed, provider,
-    refused, says, secret_text, traced,
+    refused, refused_saying, secret_text, traced,
 };
 
 use std::collections::BTreeSet;
@@ -411,8 +411,7 @@ fn a_connected_target_without_sessions_is_not_reported_as_disconnected() {
     let sim = sim();
     let (node, disconnect) = connected(&sim, NoProbe);
     let without = layered(&sim, NoSessions);
-    let error = refused(&without, &disconnect, FailedPrecondition);
-    says(&error, "no session");
+    refused_saying(&without, &disconnect, FailedPrecondition, "no session");
     node.run(&disconnect).unwrap();
     without.run(&disconnect).unwrap();
 }
@@ -486,11 +485,19 @@ fn a_session_with_a_target_of_the_same_name_at_another_portal_is_not_that_of_the
     let sim = two_targets();
     let node = node_on(&sim);
     node.run(&connect_at("10.0.0.6")).unwrap();
-    let error = refused(&node, &connect_at("10.0.0.5"), FailedPrecondition);
-    says(&error, "through 10.0.0.6");
+    refused_saying(
+        &node,
+        &connect_at("10.0.0.5"),
+        FailedPrecondition,
+        "through 10.0.0.6",
+    );
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
-    let error = refused(&node, &disconnect_at("10.0.0.5"), FailedPrecondition);
-    says(&error, "through 10.0.0.6:3260, connected");
+    refused_saying(
+        &node,
+        &disconnect_at("10.0.0.5"),
+        FailedPrecondition,
+        "through 10.0.0.6:3260, connected",
+    );
     assert_eq!(
         disks_at(&node, "10.0.0.6"),
         [2 * GIB],
@@ -512,12 +519,12 @@ fn a_session_that_another_client_opens_during_the_request_is_not_that_of_the_req
         node_on(&other).run(&connect_at("10.0.0.6")).unwrap();
     })
     .among(|call| call.primitive == CONNECT);
-    let error = refused(
+    refused_saying(
         &probed(&sim, first),
         &connect_at("10.0.0.5"),
         FailedPrecondition,
+        "through 10.0.0.6",
     );
-    says(&error, "through 10.0.0.6");
 }
 
 #[test]
@@ -556,8 +563,12 @@ fn a_session_that_was_made_with_another_authentication_is_not_that_of_the_reques
     .unwrap();
     node.run(&of(Authentication::OneWayChap)).unwrap();
     for other in [Authentication::None, Authentication::MutualChap] {
-        let error = refused(&node, &of(other), FailedPrecondition);
-        says(&error, "with the authentication ONEWAYCHAP and not ");
+        refused_saying(
+            &node,
+            &of(other),
+            FailedPrecondition,
+            "with the authentication ONEWAYCHAP and not ",
+        );
     }
     node.run(&of(Authentication::OneWayChap)).unwrap();
     node.run(&DisconnectTarget {
@@ -594,8 +605,12 @@ fn a_target_with_sessions_through_two_portals_is_connected_through_both() {
         node.run(&connect_at(address)).unwrap();
         assert_eq!(disks_at(&node, address), [GIB]);
     }
-    let error = refused(&node, &disconnect_at("10.0.0.5"), FailedPrecondition);
-    says(&error, "through 10.0.0.6");
+    refused_saying(
+        &node,
+        &disconnect_at("10.0.0.5"),
+        FailedPrecondition,
+        "through 10.0.0.6",
+    );
     assert_eq!(
         (disks_at(&node, "10.0.0.5"), disks_at(&node, "10.0.0.6")),
         (vec![], vec![GIB]),
@@ -749,8 +764,12 @@ fn a_target_is_connected_through_another_port_of_the_address_of_a_known_portal()
     assert_eq!(sizes_of(&node, other.clone()), [2 * GIB]);
     // The session belongs to its own port.
     assert_eq!(disks_at(&node, "10.0.0.5"), [0; 0]);
-    let error = refused(&node, &connect_at("10.0.0.5"), FailedPrecondition);
-    says(&error, "through 10.0.0.5:3261");
+    refused_saying(
+        &node,
+        &connect_at("10.0.0.5"),
+        FailedPrecondition,
+        "through 10.0.0.5:3261",
+    );
     let silent = ConnectTarget {
         portal: TargetPortal::parse("10.0.0.5", 9).unwrap(),
         ..connect_at("10.0.0.5")

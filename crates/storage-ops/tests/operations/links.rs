@@ -3,7 +3,7 @@
 
 use crate::setup::{
     NoProbe, closest, contents, exists, failing_once, has_code, is_link, layered, link, mounted_at,
-    node_on, path, probed, refused, rmdir, says, traced,
+    node_on, path, probed, refused, refused_saying, rmdir, says, traced,
 };
 use faults::{Fault, Layer};
 use os::abi::{ControlCode, REPARSE_TAG_MOUNT_POINT, REPARSE_TAG_SYMLINK};
@@ -280,8 +280,12 @@ fn a_link_whose_target_is_not_a_valid_path_leads_nowhere() {
         set_reparse_point(&sim, POD, &mount_point(target));
         let node = node_on(&sim);
         assert!(!node.run(&is_link(POD)).unwrap(), "{target}");
-        let error = refused(&node, &mounted_at(POD), NotFound);
-        says(&error, "because it does not exist");
+        refused_saying(
+            &node,
+            &mounted_at(POD),
+            NotFound,
+            "because it does not exist",
+        );
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::setup::{
     GIB, MOUNT, NoProbe, failing, has_code, layered, mount, mounted_at, node_on, ntfs,
-    partitioned_disk, probed, refused, resize, says, traced, unmount, volume_on, volumes_of,
+    partitioned_disk, probed, refused, refused_saying, resize, says, traced, unmount, volume_on,
+    volumes_of,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -182,8 +183,12 @@ fn a_failed_flush_and_a_missing_volume_have_their_own_errors() {
     );
     has_code(&error, OsError::IO_DEVICE);
     sim.unplug_disk(1);
-    let error = refused(&node_on(&sim), &WriteVolumeCache { volume }, NotFound);
-    says(&error, &format!("{volume}: volume {volume} does not exist"));
+    refused_saying(
+        &node_on(&sim),
+        &WriteVolumeCache { volume },
+        NotFound,
+        &format!("{volume}: volume {volume} does not exist"),
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use storage_ops::{
     Config, CreateSymlink, Error,
     ErrorKind::{self, AlreadyExists, FailedPrecondition, PermissionDenied},
     Executor, HostPath, Mkdir, MountVolume, NewSmbGlobalMapping, Node, Operation, PathContext,
-    Rmdir, RmdirContents, UnmountVolume,
+    Rmdir, RmdirContents, UnmountVolume, VolumeId,
 };
 use tokio::task::JoinHandle;
 
@@ -45,6 +45,20 @@ fn link(path: &HostPath) -> CreateSymlink {
     CreateSymlink {
         source: crate::setup::path(r"\plugins"),
         target: path.clone(),
+    }
+}
+
+fn mount(volume: VolumeId, target: &HostPath) -> MountVolume {
+    MountVolume {
+        volume,
+        target: target.clone(),
+    }
+}
+
+fn unmount(volume: VolumeId, target: &HostPath) -> UnmountVolume {
+    UnmountVolume {
+        volume,
+        target: target.clone(),
     }
 }
 
@@ -94,6 +108,19 @@ impl Slow {
         );
     }
 
+    /// Checks that no change of the entry at a path is allowed, and that each is refused at once.
+    async fn refuses_changes_of(&self, at: &HostPath, volume: VolumeId) {
+        let contents = RmdirContents { path: at.clone() };
+        self.refused(rmdir(at, true), PermissionDenied).await;
+        self.refused(rmdir(at, false), PermissionDenied).await;
+        self.refused(contents, PermissionDenied).await;
+        self.refused(link(at), PermissionDenied).await;
+        self.refused(mount(volume, at), PermissionDenied).await;
+        self.refused(unmount(volume, at), PermissionDenied).await;
+        let map = map(r"\\files\two", at);
+        self.refused(map, PermissionDenied).await;
+    }
+
     async fn answer(self) {
         self.gate.open();
         self.mapping.await.unwrap().unwrap();
@@ -117,7 +144,6 @@ async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_ot
         .build();
     let volume = volume_on(&node_on(&sim), 1);
     let slow = Slow::mapping_at(&sim, r"\plugins\slow").await;
-    let refused = PermissionDenied;
     let deep = format!(r"C:\var\{}", r"a\".repeat(120));
     for outside in [
         r"C:\",
@@ -129,94 +155,32 @@ async fn a_request_for_a_path_that_is_refused_waits_for_nothing_and_delays_no_ot
         &deep,
     ] {
         let outside = path(outside);
-        slow.refused(mkdir(&outside), refused).await;
-        slow.refused(rmdir(&outside, true), refused).await;
-        slow.refused(rmdir(&outside, false), refused).await;
-        slow.refused(
-            RmdirContents {
-                path: outside.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(link(&outside), refused).await;
-        slow.refused(
-            CreateSymlink {
-                source: outside.clone(),
-                target: path(r"\plugins\slow"),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(
-            MountVolume {
-                volume,
-                target: outside.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(
-            UnmountVolume {
-                volume,
-                target: outside.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(map(r"\\files\two", &outside), refused).await;
+        slow.refused(mkdir(&outside), PermissionDenied).await;
+        let from_outside = CreateSymlink {
+            source: outside.clone(),
+            target: path(r"\plugins\slow"),
+        };
+        slow.refused(from_outside, PermissionDenied).await;
+        slow.refuses_changes_of(&outside, volume).await;
     }
     for itself in [KUBELET, r"c:\VAR\Lib\.\kubelet\\"] {
         let itself = path(itself);
-        slow.refused(rmdir(&itself, true), refused).await;
-        slow.refused(rmdir(&itself, false), refused).await;
-        slow.refused(
-            RmdirContents {
-                path: itself.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(link(&itself), refused).await;
-        slow.refused(
-            MountVolume {
-                volume,
-                target: itself.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(
-            UnmountVolume {
-                volume,
-                target: itself.clone(),
-            },
-            refused,
-        )
-        .await;
-        slow.refused(map(r"\\files\two", &itself), refused).await;
+        slow.refuses_changes_of(&itself, volume).await;
         slow.at_once(mkdir(&itself)).await.unwrap();
     }
     // A path in a working directory, but not in that of the context.
     let context = Some(PathContext::Pod);
     let plugins = path(r"\plugins");
-    slow.refused(
-        Mkdir {
-            path: plugins.clone(),
-            context,
-        },
-        refused,
-    )
-    .await;
-    slow.refused(
-        Rmdir {
-            path: plugins,
-            context,
-            force: true,
-        },
-        refused,
-    )
-    .await;
+    let mkdir_there = Mkdir {
+        context,
+        ..mkdir(&plugins)
+    };
+    slow.refused(mkdir_there, PermissionDenied).await;
+    let rmdir_there = Rmdir {
+        context,
+        ..rmdir(&plugins, true)
+    };
+    slow.refused(rmdir_there, PermissionDenied).await;
     slow.at_once(mkdir(&path(r"\plugins\other"))).await.unwrap();
     slow.answer().await;
 }
@@ -238,22 +202,10 @@ async fn a_change_of_one_entry_does_not_wait_for_changes_below_it() {
     slow.refused(link(&above), AlreadyExists).await;
     slow.refused(map(r"\\files\two", &above), AlreadyExists)
         .await;
-    slow.refused(
-        MountVolume {
-            volume,
-            target: above.clone(),
-        },
-        FailedPrecondition,
-    )
-    .await;
-    slow.refused(
-        UnmountVolume {
-            volume,
-            target: above,
-        },
-        FailedPrecondition,
-    )
-    .await;
+    slow.refused(mount(volume, &above), FailedPrecondition)
+        .await;
+    slow.refused(unmount(volume, &above), FailedPrecondition)
+        .await;
     // These would interfere with the mapping.
     let executor = &slow.executor;
     let (same, removal) = (

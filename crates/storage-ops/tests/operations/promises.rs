@@ -20,7 +20,7 @@ use storage_ops::{
 use crate::refusals::Log;
 use crate::setup::{
     GIB, ONE, failing, layered, link, map, map_at, mapped, node_on, ntfs, path, probed, raw_disk,
-    refused, says, set_online,
+    refused, refused_saying, set_online,
 };
 use crate::{links, smb_states};
 
@@ -51,8 +51,7 @@ fn a_link_of_the_other_kind_than_its_source_is_not_identical() {
         }
         node.run(&link(r"\plugins\x", right)).unwrap();
         let before = sim.snapshot();
-        let error = refused(&node, &link(r"\plugins\x", wrong), AlreadyExists);
-        says(&error, words);
+        refused_saying(&node, &link(r"\plugins\x", wrong), AlreadyExists, words);
         assert_eq!(sim.snapshot(), before);
     }
 }
@@ -82,8 +81,7 @@ fn a_link_for_a_file_at_the_local_path_is_refused_before_the_share_is_mapped() {
     assert!(external.read_dir(SHARE).is_ok());
     assert!(external.read_dir(FILE).is_err());
     node.run(&smb_states::unmap(r"\\files\one")).unwrap();
-    let error = refused(&node, &request(FILE), AlreadyExists);
-    says(&error, "a link for a file");
+    refused_saying(&node, &request(FILE), AlreadyExists, "a link for a file");
     assert!(mapped(&sim).is_empty());
     node.run(&request(SHARE)).unwrap();
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::refusals::Log;
 use crate::setup::{
-    GIB, NoProbe, ONE, PARTITION, both, failing, has_code, layered, node_on, ntfs,
-    partitioned_disk, probed, provider, raw_disk, refused, says, set_online, traced, volume_on,
+    GIB, NoProbe, ONE, PARTITION, has_code, layered, node_on, ntfs, partitioned_disk, probed,
+    provider, raw_disk, refused, refused_saying, set_online, traced, volume_on,
 };
 use faults::{Fault, FaultAction, Layer, Layered, Probed, Race, Trace, When};
 use os::{
@@ -392,19 +392,20 @@ fn a_disk_that_is_removed_during_a_change_is_not_found() {
             )
         };
         let (sim, volume) = raw_volume();
-        let error = refused(
+        refused_saying(
             &lost(&sim, "Format", 4),
             &FormatVolume::new(volume),
             NotFound,
-        );
-        says(
-            &error,
             ": it was removed meanwhile: the storage provider's Format failed: ",
         );
         for method in ["Initialize", "CreatePartition"] {
             let sim = raw_disk().build();
-            let error = refused(&lost(&sim, method, 4), &PARTITION, NotFound);
-            says(&error, "it was removed meanwhile");
+            refused_saying(
+                &lost(&sim, method, 4),
+                &PARTITION,
+                NotFound,
+                "it was removed meanwhile",
+            );
         }
     }
 }
@@ -585,24 +586,6 @@ fn a_volume_that_is_being_formatted_is_not_reported_as_unformatted() {
     has_code(&error, OsError::ACCESS_DENIED);
     sim.advance(Duration::from_secs(10));
     assert!(node_on(&sim).run(&IsVolumeFormatted { volume }).unwrap());
-}
-
-#[test]
-fn a_format_with_an_unknown_outcome_is_waited_for_while_the_volume_is_locked() {
-    for code in [
-        OsError::RPC_SERVER_UNAVAILABLE,
-        OsError::RPC_CALL_FAILED,
-        OsError::WBEM_SHUTTING_DOWN,
-    ] {
-        let (sim, volume) = raw_volume();
-        let other = sim.clone();
-        let race =
-            Race::before(0, move || begin_format(&other)).among(|call| call.primitive == FORMAT);
-        probed(&sim, both(race, failing(FORMAT, code)))
-            .run(&FormatVolume::new(volume))
-            .unwrap();
-        assert_eq!(sim.volume_on(1).unwrap().formats, 1);
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::setup::{
-    GIB, KUBELET, MOUNT, contents, exists, has_code, node_on, ntfs, probed, refused, rmdir, says,
+    GIB, KUBELET, MOUNT, contents, exists, has_code, node_on, ntfs, probed, refused_saying, rmdir,
 };
 use faults::{Call, FaultAction, Outcome, Probe};
 use os::OsError;
@@ -50,8 +50,12 @@ fn a_volume_counts_as_used_by_the_node_once_a_working_directory_is_on_it() {
     external.remove_all(KUBELET).unwrap();
     external.symlink(KUBELET, r"C:\two").unwrap();
     let before = sim.snapshot();
-    let error = refused(&node, &contents(MOUNT), ErrorKind::PermissionDenied);
-    says(&error, "used by the node itself");
+    refused_saying(
+        &node,
+        &contents(MOUNT),
+        ErrorKind::PermissionDenied,
+        "used by the node itself",
+    );
     assert_eq!(sim.snapshot(), before);
 }
 

@@ -195,6 +195,16 @@ pub(crate) fn refused<O: Operation>(node: &Node, operation: &O, kind: ErrorKind)
     error
 }
 
+/// Checks that `operation` is refused as [`refused`] checks, and that the error contains `words`.
+pub(crate) fn refused_saying<O: Operation>(
+    node: &Node,
+    operation: &O,
+    kind: ErrorKind,
+    words: &str,
+) {
+    says(&refused(node, operation, kind), words);
+}
+
 /// Checks that the text of `error` contains `words`.
 pub(crate) fn says(error: &Error, words: &str) {
     assert!(error.to_string().contains(words), "{error}");

@@ -3,16 +3,14 @@
 use std::sync::Mutex;
 
 use crate::setup::{
-    NoProbe, both, failing, has_code, map, map_at, mapped, node_on, probed, refused, says, traced,
+    NoProbe, both, failing, has_code, map, map_at, mapped, node_on, probed, refused, traced,
 };
 use crate::smb_states::{mapped_sim, sim, unmap};
 use faults::{Call, Fault, FaultAction, Probe, When};
 use os::{Access, NtPath, Open, Options, Os as _, OsError, U16String};
 use os_sim::Sim;
 use storage_ops::{
-    ErrorKind::{
-        AlreadyExists, FailedPrecondition, NotFound, PermissionDenied, StillRunning, Unavailable,
-    },
+    ErrorKind::{AlreadyExists, FailedPrecondition, NotFound, PermissionDenied, StillRunning},
     NewSmbGlobalMapping, Node,
 };
 
@@ -39,45 +37,6 @@ fn contract_28_a_share_is_mapped_once_and_go_reads_the_link_to_it() {
         1,
         "a path below the share shares its mapping"
     );
-}
-
-#[test]
-fn contract_28_wrong_credentials_and_unknown_shares_are_errors_with_their_codes() {
-    let sim = sim();
-    let (node, before) = (node_on(&sim), sim.snapshot());
-    refused(
-        &node,
-        &map_at(r"\\files\one", r"domain\user", "wrong", LINK),
-        PermissionDenied,
-    );
-    refused(&node, &map(r"\\files\none", r"domain\user", "pw"), NotFound);
-    let error = refused(
-        &node,
-        &map(r"\\unknown\one", r"domain\user", "pw"),
-        FailedPrecondition,
-    );
-    has_code(&error, OsError::BAD_NETPATH);
-    assert_eq!(sim.snapshot(), before);
-}
-
-#[test]
-fn contract_28_a_mapping_that_cannot_be_read_is_replaced_with_the_new_password() {
-    for restarts in [false, true] {
-        let sim = sim();
-        node_on(&sim)
-            .run(&map_at(r"\\files\one", r"domain\user", "pw", LINK))
-            .unwrap();
-        if restarts {
-            sim.reboot();
-        }
-        sim.rotate_smb_password("files", r"domain\user", "new");
-        assert!(sim.external().read_dir(LINK).is_err());
-        node_on(&sim)
-            .run(&map_at(r"\\files\one", r"domain\user", "new", LINK))
-            .unwrap();
-        sim.external().read_dir(LINK).unwrap();
-        assert_eq!(sim.smb_mappings().len(), 1);
-    }
 }
 
 #[test]
@@ -206,20 +165,6 @@ fn contract_28_a_mapping_is_healthy_if_listing_is_denied_and_the_directory_is_re
 }
 
 #[test]
-fn contract_28_a_user_without_a_domain_is_refused_with_advice() {
-    let sim = sim();
-    let (node, trace) = traced(&sim, NoProbe);
-    let error = refused(
-        &node,
-        &map(r"\\files\one", "other", "pw2"),
-        FailedPrecondition,
-    );
-    has_code(&error, OsError::NO_SUCH_LOGON_SESSION);
-    says(&error, r"such as DOMAIN\user");
-    assert_eq!(trace.counts().of(CREATE), 1);
-}
-
-#[test]
 fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credentials() {
     let sim = sim();
     sim.set_stored_credentials_forbidden(true);
@@ -232,19 +177,6 @@ fn contract_28_a_mapping_is_not_persistent_where_windows_must_not_store_credenti
         .run(&map_at(r"\\files\one", r"domain\user", "pw", LINK))
         .unwrap();
     sim.external().read_dir(LINK).unwrap();
-}
-
-#[test]
-fn a_mapping_that_wmi_did_not_start_to_create_is_unavailable() {
-    let sim = sim();
-    for code in [OsError::WMI_TIMED_OUT, OsError::WMI_QUEUE_FULL] {
-        let node = probed(&sim, failing(CREATE, code));
-        refused(
-            &node,
-            &map(r"\\files\one", r"domain\user", "pw"),
-            Unavailable,
-        );
-    }
 }
 
 const CREATE: &str = "wmi call MSFT_SmbGlobalMapping.Create";

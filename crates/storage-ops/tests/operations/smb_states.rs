@@ -17,8 +17,8 @@ use storage_ops::{
 };
 
 use crate::setup::{
-    NoProbe, both, failing, failing_once, has_code, map, mapped, node_on, probed, refused, says,
-    traced,
+    NoProbe, both, failing, failing_once, has_code, map, mapped, node_on, probed, refused,
+    refused_saying, says, traced,
 };
 
 const USER: &str = r"domain\user";
@@ -238,8 +238,12 @@ fn another_password_for_a_readable_mapping_is_counted_and_refused_only_with_a_fl
         node.run(&map(ONE, r"DOMAIN\User", "pw")).unwrap();
         assert_eq!(node.smb_password_differences(), 0);
         if refuse {
-            let error = refused(&node, &map(ONE, USER, other), FailedPrecondition);
-            says(&error, "-refuse-other-smb-passwords");
+            refused_saying(
+                &node,
+                &map(ONE, USER, other),
+                FailedPrecondition,
+                "-refuse-other-smb-passwords",
+            );
         } else {
             node.run(&map(ONE, USER, other)).unwrap();
         }
@@ -275,8 +279,12 @@ fn another_user_of_a_readable_mapping_is_refused_until_windows_restarts() {
         &map(r"\\files\one\x", r"domain\other", "pw2"),
         &map(ONE, "", ""),
     ] {
-        let error = refused(&node_on(&sim), user, FailedPrecondition);
-        says(&error, "one user per share");
+        refused_saying(
+            &node_on(&sim),
+            user,
+            FailedPrecondition,
+            "one user per share",
+        );
     }
     let shared = Node::new(
         sim.process(),
@@ -679,8 +687,12 @@ fn the_node_itself_is_refused_without_a_user_and_allowed_with_one() {
             .user(USER, "pw")
             .build();
         let remote = format!(r"\\{host}\C$\dir");
-        let error = refused(&node_on(&sim), &map(&remote, "", ""), PermissionDenied);
-        says(&error, "rights of LocalSystem");
+        refused_saying(
+            &node_on(&sim),
+            &map(&remote, "", ""),
+            PermissionDenied,
+            "rights of LocalSystem",
+        );
         assert_eq!(sim.smb_mappings(), []);
         node_on(&sim).run(&map(&remote, USER, "pw")).unwrap();
     }
@@ -722,12 +734,12 @@ fn without_a_user_a_server_has_an_ordinary_name() {
     ];
     for host in odd {
         let sim = os_sim::node().smb_server(host).share("c$").guest().build();
-        let error = refused(
+        refused_saying(
             &node_on(&sim),
             &map(&format!(r"\\{host}\C$"), "", ""),
             PermissionDenied,
+            "rights of LocalSystem",
         );
-        says(&error, "rights of LocalSystem");
         assert_eq!(sim.smb_mappings(), []);
     }
     for host in [

@@ -1,7 +1,8 @@
 //! Tests of the operations on services, and of the BIOS serial number.
 
 use crate::setup::{
-    NoProbe, failing, failing_on, failing_once, has_code, node_on, probed, refused, says, traced,
+    NoProbe, failing, failing_on, failing_once, has_code, node_on, probed, refused, refused_saying,
+    says, traced,
 };
 use faults::{Fault, FaultAction, When};
 use os::{Os, OsError, ServiceAccess, U16String};
@@ -157,8 +158,12 @@ fn starting_a_paused_service_is_refused_with_the_reason() {
     for (state, number) in [("paused", 7), ("pause_pending", 6)] {
         let sim = node_with_a_service_in(state);
         let (node, trace) = traced(&sim, NoProbe);
-        let error = refused(&node, &StartService { name: name("a") }, FailedPrecondition);
-        says(&error, "the service is paused");
+        refused_saying(
+            &node,
+            &StartService { name: name("a") },
+            FailedPrecondition,
+            "the service is paused",
+        );
         assert_eq!(trace.counts().of("service start"), 0);
         assert_eq!(self::state(&sim, "a"), number);
     }
@@ -186,8 +191,12 @@ fn a_service_that_is_stopping_is_started_when_it_has_stopped() {
 #[test]
 fn starting_a_service_that_never_finishes_stopping_is_reported_as_still_running() {
     let node = node_on(&node_with_a_service_in("stop_pending"));
-    let error = refused(&node, &StartService { name: name("a") }, StillRunning);
-    says(&error, "still in state 3, not 1");
+    refused_saying(
+        &node,
+        &StartService { name: name("a") },
+        StillRunning,
+        "still in state 3, not 1",
+    );
 }
 
 #[test]
@@ -307,8 +316,12 @@ fn the_error_names_the_dependent_that_could_not_be_stopped() {
         name: name("base"),
         force: true,
     };
-    let error = refused(&probed(&sim, refusing), &stop, PermissionDenied);
-    says(&error, "the dependent service top could not be stopped");
+    refused_saying(
+        &probed(&sim, refusing),
+        &stop,
+        PermissionDenied,
+        "the dependent service top could not be stopped",
+    );
     assert_eq!(state(&sim, "base"), 4);
 }
 
