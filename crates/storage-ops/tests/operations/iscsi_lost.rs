@@ -13,15 +13,17 @@ use storage_ops::{
 use zerocopy::IntoBytes;
 
 use crate::iscsi::{
-    CONNECT, DISCONNECT, PLAIN, connect_at, disconnect_at, named_portal, two_portals, two_targets,
+    CONNECT, DISCONNECT, PLAIN, connect_at, disconnect_at, disks_at, named_portal, two_portals,
+    two_targets,
 };
 use crate::setup::{
     GIB, MOUNT, NoProbe, PARTITION, both, failing, failing_on, failing_once, layered, mount,
-    node_on, probed, provider, refused, says, traced, unmount, volume_on,
+    node_on, probed, provider, refused, traced, unmount, volume_on,
 };
 
 /// A session that has had no connection for this time is dead.
 const DEAD: Duration = Duration::from_secs(150);
+const ALMOST_DEAD: Duration = Duration::from_secs(149);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The portal of the session, and another one with a target of the same name.
@@ -58,7 +60,7 @@ fn set(sim: &Sim, address: &str, answers: bool) {
 /// Returns the error of `operation`, which must contain `part`.
 fn error_with<O: Operation>(node: &Node, operation: &O, part: &str) -> Error {
     let error = refused(node, operation, ErrorKind::FailedPrecondition);
-    says(&error, part);
+    assert!(error.to_string().contains(part), "{error}");
     error
 }
 
@@ -67,11 +69,8 @@ fn sessions(sim: &Sim) -> Vec<String> {
     let wql = "SELECT * FROM MSFT_iSCSISession";
     let deadline = Time(Duration::MAX);
     let found = sim.process().wmi().query(Namespace::Storage, wql, deadline);
-    found
-        .unwrap()
-        .iter()
-        .map(|row| row.text("SessionIdentifier").unwrap().to_owned())
-        .collect()
+    let identifier = |row: &Instance| row.text("SessionIdentifier").unwrap().to_owned();
+    found.unwrap().iter().map(identifier).collect()
 }
 
 #[test]
@@ -101,6 +100,54 @@ fn contract_30_a_rogue_portal_cannot_end_a_session_whose_portal_does_not_answer_
     error_with(&node, &disconnect_at(OTHER), "connected");
     // A login beside the session is not tried.
     assert_eq!(trace.counts().of(CONNECT), 1);
+}
+
+#[test]
+fn contract_30_a_dead_session_is_ended_and_the_target_connected_through_another_portal() {
+    let (sim, node) = one_target();
+    set(&sim, VICTIM, false);
+    error_with(
+        &node,
+        &connect_at(OTHER),
+        "through 10.0.0.5:3260, without a connection; repeat DisconnectTarget",
+    );
+    error_with(&node, &disconnect_at(OTHER), "no connection for 150 s");
+    sim.advance(ALMOST_DEAD);
+    error_with(&node, &disconnect_at(OTHER), "without a connection");
+    sim.advance(SECOND);
+    // ConnectTarget ends no session.
+    for _ in 0..2 {
+        error_with(&node, &connect_at(OTHER), "through 10.0.0.5:3260, dead");
+    }
+    for _ in 0..2 {
+        node.run(&disconnect_at(OTHER)).unwrap();
+    }
+    node.run(&connect_at(OTHER)).unwrap();
+    assert_eq!(disks_at(&node, OTHER), [GIB]);
+}
+
+#[test]
+fn a_session_is_dead_only_at_the_second_sighting() {
+    let (sim, node) = one_target();
+    set(&sim, VICTIM, false);
+    sim.advance(DEAD * 10);
+    error_with(&node, &disconnect_at(OTHER), "without a connection");
+    sim.advance(DEAD);
+    node.run(&disconnect_at(OTHER)).unwrap();
+}
+
+#[test]
+fn a_session_that_was_seen_with_a_connection_in_between_is_not_dead() {
+    let (sim, node) = one_target();
+    for _ in 0..3 {
+        set(&sim, VICTIM, false);
+        error_with(&node, &disconnect_at(OTHER), "without a connection");
+        sim.advance(ALMOST_DEAD);
+        error_with(&node, &disconnect_at(OTHER), "without a connection");
+        set(&sim, VICTIM, true);
+        error_with(&node, &connect_at(OTHER), "connected");
+    }
+    node.run(&connect_at(VICTIM)).unwrap();
 }
 
 #[test]
@@ -160,19 +207,17 @@ fn both_portals_must_be_listed_to_end_a_dead_session() {
     }
 }
 
-fn elsewhere(sim: &Sim) {
-    sim.external().mkdir_all(r"C:\mnt").unwrap();
-    let volume = sim.volume_on(1).unwrap().id;
-    sim.external().set_mount_point(r"C:\mnt", volume).unwrap();
-}
-
-fn on_a_drive(sim: &Sim) {
-    let volume = sim.volume_on(1).unwrap().id;
-    sim.external().set_drive_letter('E', volume);
-}
-
 #[test]
 fn a_dead_session_is_not_ended_while_a_volume_of_it_is_mounted_anywhere() {
+    let elsewhere = |sim: &Sim| {
+        sim.external().mkdir_all(r"C:\mnt").unwrap();
+        let volume = sim.volume_on(1).unwrap().id;
+        sim.external().set_mount_point(r"C:\mnt", volume).unwrap();
+    };
+    let on_a_drive = |sim: &Sim| {
+        let volume = sim.volume_on(1).unwrap().id;
+        sim.external().set_drive_letter('E', volume);
+    };
     let mounts: [fn(&Sim); 3] = [|_| {}, elsewhere, on_a_drive];
     for (mount, path) in mounts.iter().zip([MOUNT, r"C:\mnt", "E:"]) {
         for unlisted in [None, Some(Ok(())), Some(Err(OsError::WBEM_FAILED))] {
