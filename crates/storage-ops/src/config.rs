@@ -165,8 +165,9 @@ impl Config {
                 .chain(&self.pod_dir)
         };
         for directory in &self.format_again {
-            let overlaps = |other: &&HostPath| other.is_in(directory) || directory.is_in(other);
-            if let Some(other) = working_directories().find(overlaps) {
+            if let Some(other) =
+                working_directories().find(|other| other.is_in(directory) || directory.is_in(other))
+            {
                 let reason = format!(
                     "{directory} contains the working directory {other} or lies in it, where the \
                      volumes of CSI drivers are mounted; name a directory that has nothing to do \
@@ -188,8 +189,8 @@ impl Config {
             NewFileSystem::Ntfs => size.is_power_of_two() && (512..=2 << 20).contains(&size),
             NewFileSystem::ReFs => [4096, 65536].contains(&size),
         };
-        let refusal =
-            || OperationError::invalid(format!("{name} has no allocation units of {size} bytes"));
-        is_possible.then_some(()).ok_or_else(refusal)
+        is_possible.then_some(()).ok_or_else(|| {
+            OperationError::invalid(format!("{name} has no allocation units of {size} bytes"))
+        })
     }
 }

@@ -126,6 +126,12 @@ impl OperationError {
         Self { reason, ..self }
     }
 
+    /// Returns the same error with `addition` after its reason.
+    pub(crate) fn followed_by(self, addition: impl fmt::Display) -> Self {
+        let reason = format!("{}; {addition}", self.reason);
+        Self { reason, ..self }
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
         self.kind == ErrorKind::NotFound
     }

@@ -73,10 +73,28 @@ struct Job<O: Operation> {
 
 /// How an operation runs.
 enum Execution<O: Operation> {
-    /// As a read for one caller. A read that has a thread runs until it ends or waits.
-    Read { _entry: Entry },
-    /// As a change, which several callers may share.
-    Change(Arc<Job<O>>),
+    /// As a read for one caller, with the context in its [`Tracked`]. A read that has a thread runs
+    /// until it ends or waits.
+    Read {
+        _entry: Entry,
+    },
+    Change(Change<O>),
+}
+
+/// A change, which several callers may share.
+struct Change<O: Operation> {
+    job: Arc<Job<O>>,
+    /// Has the locks until the operation has been dropped, which may be after the job has ended.
+    context: Arc<OperationContext>,
+}
+
+impl<O: Operation> Clone for Change<O> {
+    fn clone(&self) -> Self {
+        Self {
+            job: Arc::clone(&self.job),
+            context: Arc::clone(&self.context),
+        }
+    }
 }
 
 /// How far a job is, which decides whether callers may join it and whether it can be cancelled.
@@ -93,12 +111,20 @@ enum JobPhase {
 }
 
 impl<O: Operation> Execution<O> {
-    fn job(&self) -> Option<&Arc<Job<O>>> {
+    fn change(&self) -> Option<&Change<O>> {
         match self {
             Self::Read { .. } => None,
-            Self::Change(job) => Some(job),
+            Self::Change(change) => Some(change),
         }
     }
+}
+
+/// Returns the context of an operation, which is a read unless there is a `change`.
+fn context_of<'a, O: Operation>(
+    work: &'a Tracked<O>,
+    change: Option<&'a Change<O>>,
+) -> &'a OperationContext {
+    change.map_or(&work.context, |change| &*change.context)
 }
 
 impl<O: Operation> Job<O> {
@@ -205,10 +231,7 @@ impl Executor {
                 requests: &self.requests,
                 number,
             };
-            let context = Arc::new(OperationContext::new(None));
-            let result = self
-                .run_in_pools(&work, requester, execution, &context)
-                .await;
+            let result = self.run_in_pools(&work, requester, execution).await;
             return conclude(&self.node, &work.operation, requester, result);
         }
         let (mut receiver, number, begun) = self.join_or_begin(work, requester);
@@ -334,10 +357,11 @@ impl Executor {
         work: &Arc<Tracked<O>>,
         requester: Requester,
         execution: Execution<O>,
-        context: &Arc<OperationContext>,
     ) -> OperationResult<O::Output> {
-        let job = execution.job().cloned();
-        let mut course = Course::new(self, work, execution, context);
+        let change = execution.change().cloned();
+        let job = change.as_ref().map(|change| Arc::clone(&change.job));
+        let context = context_of(work, change.as_ref());
+        let mut course = Course::new(self, work, execution);
         let mut wait = if job.is_none() {
             // A read waits for this first.
             Some(Wait::ForThread(O::POOL, None))
@@ -448,19 +472,14 @@ type OperationFuture<O> =
 type Progress<O> = Poll<OperationResult<<O as Operation>::Output>>;
 
 impl<O: Operation> Course<O> {
-    fn new(
-        executor: &Executor,
-        work: &Arc<Tracked<O>>,
-        execution: Execution<O>,
-        context: &Arc<OperationContext>,
-    ) -> Self {
+    fn new(executor: &Executor, work: &Arc<Tracked<O>>, execution: Execution<O>) -> Self {
         let node = Arc::clone(&executor.node);
-        let running = execution.job().map(|_| Arc::clone(&executor.running));
-        let (work, context) = (Arc::clone(work), Arc::clone(context));
+        let running = execution.change().map(|_| Arc::clone(&executor.running));
+        let work = Arc::clone(work);
         let future = async move {
             // The entry of a read stays until the read ends.
-            let _execution = execution;
-            conduct(&node, &work.operation, &context).await
+            let context = context_of(&work, execution.change());
+            conduct(&node, &work.operation, context).await
         };
         Self {
             future: Some(Box::pin(future)),
@@ -552,10 +571,13 @@ impl<O: Operation> RegisteredJob<O> {
             connection: self.job.connection,
             ..Requester::default()
         };
-        let execution = Execution::Change(Arc::clone(&self.job));
+        let execution = Execution::Change(Change {
+            job: Arc::clone(&self.job),
+            context: Arc::clone(&context),
+        });
         let result = self
             .executor
-            .run_in_pools(&self.job.work, requester, execution, &context)
+            .run_in_pools(&self.job.work, requester, execution)
             .await;
         self.executor.unregister(&self.job);
         drop(context);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use os::abi::{
     DiskAttributes, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, SecurityDescriptor,
 };
-use os::{Access, Handle, NtPath, Open, Options, Os, OsError, OsResult, U16Str};
+use os::{Access, Handle, NtPath, Open, Options, Os, OsError, U16Str};
 
 use crate::config::Config;
 pub use crate::devices::Partition;
@@ -171,8 +171,6 @@ impl VolumeReadings {
         let file_system = opened.and_then(|handle| Ok(file_system::name_of(&*handle)?));
         let formatted = detect(windows, id).map(|found| found != FileSystem::Raw);
         let paths = os.volume_paths(&id.to_windows()).map_err(Into::into);
-        let text =
-            |paths: Vec<os::U16String>| paths.iter().map(|path| path.to_string_lossy()).collect();
         Self {
             id,
             disks,
@@ -180,7 +178,7 @@ impl VolumeReadings {
             ntfs_limit: file_system::ntfs_limit(os, id),
             file_system,
             formatted,
-            paths: paths.map(text),
+            paths: paths.map(|paths| paths.iter().map(|path| path.to_string_lossy()).collect()),
         }
     }
 
@@ -261,15 +259,15 @@ impl Inspector {
         let answers = self.windows.query_each(targets, |_, (windows, id), _| {
             Ok(VolumeReadings::of(&windows, id))
         });
-        let late = |id| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into());
-        let readings = |(id, answer): (_, Option<OsResult<_>>)| {
-            answer.and_then(Result::ok).unwrap_or_else(|| late(id))
-        };
         Ok(ids
             .iter()
             .copied()
             .zip(answers.into_iter().map(|(_, answer)| answer))
-            .map(readings)
+            .map(|(id, answer)| {
+                answer
+                    .and_then(Result::ok)
+                    .unwrap_or_else(|| VolumeReadings::failed(id, &OsError::SEM_TIMEOUT.into()))
+            })
             .collect())
     }
 

@@ -121,10 +121,12 @@ pub struct TargetPortal {
 impl TargetPortal {
     /// Parses an address and a port; port 0 means 3260.
     pub fn parse(address: &str, port: u32) -> OperationResult<Self> {
-        let is_allowed = |c: char| {
-            c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']')
-        };
-        if address.is_empty() || address.len() > 255 || !address.chars().all(is_allowed) {
+        if address.is_empty()
+            || address.len() > 255
+            || !address.chars().all(|c| {
+                c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '_' | '%' | '[' | ']')
+            })
+        {
             return Err(OperationError::invalid(format!(
                 "{} is not a valid target portal address",
                 quoted(address)
@@ -153,11 +155,15 @@ impl Iqn {
     /// Parses the name of a target.
     pub fn parse(text: &str) -> OperationResult<Self> {
         // RFC 3720, 3.2.6: at most 223 bytes; names are compared without case.
-        let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_');
         let has_type = ["iqn.", "eui.", "naa."]
             .iter()
             .any(|prefix| text.to_ascii_lowercase().starts_with(prefix));
-        if !has_type || text.len() > 223 || !text.chars().all(is_allowed) {
+        if !has_type
+            || text.len() > 223
+            || !text
+                .chars()
+                .all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '_'))
+        {
             return Err(OperationError::invalid(format!(
                 "{} is not a valid iSCSI target name",
                 quoted(text)

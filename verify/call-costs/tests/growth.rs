@@ -121,8 +121,8 @@ fn steps() -> Vec<Step> {
         step(3, "v1.Disk/GetDiskStats", &disk),
         step(3, "v1.Disk/GetDiskState", &disk),
         // The disk is online already, and partitioned.
-        step(15, "v1.Disk/SetDiskState", &online).asks_each_volume(),
-        step(18, "v1.Disk/PartitionDisk", &disk).asks_each_volume(),
+        step(14, "v1.Disk/SetDiskState", &online).asks_each_volume(),
+        step(14, "v1.Disk/PartitionDisk", &disk).asks_each_volume(),
         step(9, "v1.Volume/ListVolumesOnDisk", &disk).asks_each_volume(),
         step(2, "v1.Volume/IsVolumeFormatted", &volume),
         step(3, "v1.Volume/GetVolumeStats", &volume),
@@ -140,7 +140,7 @@ fn steps() -> Vec<Step> {
         ),
         step(2, "v1.Volume/GetDiskNumberFromVolumeID", &volume),
         // The volume has no space to grow.
-        step(18, "v1.Volume/ResizeVolume", &volume),
+        step(16, "v1.Volume/ResizeVolume", &volume),
         step(2, "v1.Volume/WriteVolumeCache", &volume),
         step(1, "v1.Filesystem/PathExists", &path(MISSING)),
         step(5, "v1.Filesystem/IsSymlink", &path(MOUNTED)),

@@ -241,16 +241,17 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::types::DiskNumber;
 
+    fn number(device_type: u32, device_number: u32) -> Option<DiskNumber> {
+        disk_number(StorageDeviceNumber {
+            device_type,
+            device_number,
+            partition_number: 0,
+        })
+    }
+
     #[test]
     fn only_a_disk_has_a_disk_number() {
         const CD_ROM: u32 = 2;
-        let number = |device_type, device_number| {
-            disk_number(StorageDeviceNumber {
-                device_type,
-                device_number,
-                partition_number: 0,
-            })
-        };
         assert_eq!(number(DEVICE_TYPE_DISK, 3), Some(DiskNumber(3)));
         assert_eq!(number(CD_ROM, 3), None);
         assert_eq!(number(DEVICE_TYPE_DISK, u32::MAX), None);

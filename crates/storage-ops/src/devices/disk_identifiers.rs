@@ -33,10 +33,9 @@ pub(crate) fn serial(handle: &dyn Handle) -> OsResult<String> {
 /// Returns whether the disk behind `handle` is known to be a mounted file, such as the scratch
 /// space of a container.
 pub(crate) fn is_file_backed(handle: &dyn Handle) -> bool {
-    let bus = |descriptor: &[u8]| {
+    decoded(handle, StoragePropertyQuery::DEVICE, |descriptor| {
         buffer::at::<StorageDeviceDescriptor>(descriptor, 0).map(|head| head.bus_type)
-    };
-    decoded(handle, StoragePropertyQuery::DEVICE, bus) == Ok(Some(BusType::FILE_BACKED_VIRTUAL.0))
+    }) == Ok(Some(BusType::FILE_BACKED_VIRTUAL.0))
 }
 
 /// Returns an empty identifier if `code` states that the device does not have the property.

@@ -230,9 +230,12 @@ mod tests {
         assert_eq!(decoded(PartitionStyle::GPT, &entries), Some(expected));
     }
 
+    fn of(mbr: u8, boot: u8) -> [u8; 16] {
+        [mbr, boot, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    }
+
     #[test]
     fn the_entries_of_an_mbr_are_decoded_by_type() {
-        let of = |mbr: u8, boot| [mbr, boot, 1, 0, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let entries = [
             entry(1, of(0x07, 0)),
             entry(2, of(0x0c, 1)),
@@ -247,15 +250,17 @@ mod tests {
             PartitionKind::Other,
             PartitionKind::Other,
         ];
-        let with_flag = |(number, kind)| {
-            // In an entry of a GPT the second byte is a part of the type.
-            let is_active = [2, 4].contains(&number);
-            Partition {
-                is_active,
-                ..partition(number, kind)
-            }
-        };
-        let partitions = (1..).zip(kinds).map(with_flag).collect();
+        let partitions = (1..)
+            .zip(kinds)
+            .map(|(number, kind)| {
+                // In an entry of a GPT the second byte is a part of the type.
+                let is_active = [2, 4].contains(&number);
+                Partition {
+                    is_active,
+                    ..partition(number, kind)
+                }
+            })
+            .collect();
         assert_eq!(
             decoded(PartitionStyle::MBR, &entries),
             Some(PartitionTable {

@@ -152,7 +152,6 @@ impl Link {
             return false;
         };
         let text = target.to_string_lossy().to_lowercase();
-        let is_pipe = |name: &str| SHARES.contains(&name);
         match text
             .strip_prefix(r"\??\unc\")
             .map(|remote| remote.split('\\').filter(|name| !name.is_empty()))
@@ -161,8 +160,11 @@ impl Link {
             Some(mut names) => names
                 .find(|name| !name.starts_with(';'))
                 .and(names.next())
-                .is_some_and(is_pipe),
-            None => text.contains(r"\device\mup\") && text.split('\\').any(is_pipe),
+                .is_some_and(|name| SHARES.contains(&name)),
+            None => {
+                text.contains(r"\device\mup\")
+                    && text.split('\\').any(|name| SHARES.contains(&name))
+            }
         }
     }
 
@@ -364,12 +366,15 @@ mod tests {
         assert!(Link::Relative(U16String::from_str("x")).is_remote());
     }
 
+    fn name(length: usize) -> U16String {
+        U16String::from_vec(vec![u16::from(b'x'); length])
+    }
+
     #[test]
     fn names_that_exceed_16_kib_with_their_headers_are_refused() {
         // The header of a reparse point has 8 bytes, that of a symbolic link 12.
         let units = (16 * 1024 - 8 - 12) / 2;
         for substitute in [1, 4000, units] {
-            let name = |length| U16String::from_vec(vec![u16::from(b'x'); length]);
             let (nt, print) = (name(substitute), name(units - substitute));
             let data = symlink_data(&nt, &print).unwrap();
             assert_eq!(data.len(), 16 * 1024);

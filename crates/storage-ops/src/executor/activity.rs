@@ -93,13 +93,6 @@ impl Executor {
     pub fn activity(&self) -> Activity {
         let requests = self.requests.all();
         let keys = self.node.locks.in_use();
-        let active = |(_, request): &(u64, Request)| ActiveRequest {
-            call: request.call,
-            operation: request.work.name(),
-            description: request.work.describe(),
-            has_caller: request.has_caller,
-            state: self.state(request, &requests, &keys),
-        };
         let lock = |key: &KeyUse| {
             let call = |request: &QueuedRequest| request.call;
             let (outlived, held): (Vec<_>, Vec<_>) =
@@ -112,7 +105,16 @@ impl Executor {
             }
         };
         Activity {
-            requests: requests.iter().map(active).collect(),
+            requests: requests
+                .iter()
+                .map(|(_, request)| ActiveRequest {
+                    call: request.call,
+                    operation: request.work.name(),
+                    description: request.work.describe(),
+                    has_caller: request.has_caller,
+                    state: self.state(request, &requests, &keys),
+                })
+                .collect(),
             pools: self.pools.in_use(),
             // The directories above a locked path are locked too, but with shared locks, which
             // nobody has to wait for.
@@ -163,15 +165,12 @@ impl Executor {
                 RequestState::WaitingForThread(self.pools.wait(pool, &holder))
             }
             Stage::Running(pool) => RequestState::Running(pool),
-            Stage::WaitingForLocks(number) => {
-                let is_awaited =
-                    |key: &&KeyUse| key.waiting.iter().any(|request| request.number == number);
-                keys.iter()
-                    .find(is_awaited)
-                    .map_or(RequestState::Starting, |key| {
-                        RequestState::WaitingForLock(key.key.clone())
-                    })
-            }
+            Stage::WaitingForLocks(number) => keys
+                .iter()
+                .find(|key| key.waiting.iter().any(|request| request.number == number))
+                .map_or(RequestState::Starting, |key| {
+                    RequestState::WaitingForLock(key.key.clone())
+                }),
         }
     }
 }

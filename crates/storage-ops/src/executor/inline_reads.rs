@@ -71,11 +71,11 @@ impl Watched {
         let (begun, reads) = sync_channel(1);
         let watched = Arc::clone(&running);
         // The thread that runs the empty task then waits for network events.
-        let wake = move || drop(runtime.spawn(async {}));
-        let watch = move || wake_while_reads_run(reads, &watched, wake);
         Builder::new()
             .name("inline-reads".into())
-            .spawn(watch)
+            .spawn(move || {
+                wake_while_reads_run(reads, &watched, move || drop(runtime.spawn(async {})));
+            })
             .ok()?;
         Some(Self {
             running,
@@ -123,13 +123,14 @@ mod tests {
     fn the_runtime_is_woken_while_a_read_runs_and_left_alone_without_reads() {
         let (running, wakes) = (AtomicUsize::new(1), AtomicUsize::new(0));
         let (begun, reads) = sync_channel(1);
-        let wake = || {
-            wakes.fetch_add(1, Ordering::SeqCst);
-        };
         let woken = || wakes.load(Ordering::SeqCst);
         thread::scope(|scope| {
-            let running = &running;
-            scope.spawn(move || wake_while_reads_run(reads, running, wake));
+            let (running, wakes) = (&running, &wakes);
+            scope.spawn(move || {
+                wake_while_reads_run(reads, running, || {
+                    wakes.fetch_add(1, Ordering::SeqCst);
+                });
+            });
             thread::sleep(2 * PATIENCE);
             assert_eq!(woken(), 0, "no read has begun");
             begun.send(()).unwrap();

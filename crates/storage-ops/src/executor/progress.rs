@@ -15,7 +15,7 @@ use os::lock;
 
 use crate::executor::operation::Operation;
 use crate::scheduling::requester::Call;
-use crate::scheduling::{PoolKind, Resource};
+use crate::scheduling::{OperationContext, PoolKind, Resource};
 use crate::sync::Arc;
 
 /// What an operation does now, as the executor records it. `RequestState` is what the status shows
@@ -39,6 +39,8 @@ pub(crate) enum Stage {
 /// An operation with its stage.
 pub(crate) struct Tracked<O> {
     pub(crate) operation: O,
+    /// The context of a read. A change has a context of its own.
+    pub(crate) context: OperationContext,
     stage: Mutex<Stage>,
 }
 
@@ -46,6 +48,7 @@ impl<O> Tracked<O> {
     pub(crate) fn new(operation: O) -> Self {
         Self {
             operation,
+            context: OperationContext::new(None),
             stage: Mutex::default(),
         }
     }
@@ -170,12 +173,10 @@ impl Requests {
     /// Returns the operation that a call has requested, if it is in progress.
     pub(crate) fn of_call(&self, call: u64) -> Option<Arc<dyn Work>> {
         let table = lock(&self.0);
-        let is_of_call =
-            |request: &&(u64, Request)| request.1.call.is_some_and(|own| own.number == call);
         table
             .requests
             .iter()
-            .find(is_of_call)
+            .find(|request| request.1.call.is_some_and(|own| own.number == call))
             .map(|(_, request)| Arc::clone(&request.work))
     }
 

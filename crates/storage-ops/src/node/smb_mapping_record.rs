@@ -212,9 +212,12 @@ mod tests {
     use super::MappingRecord;
     use crate::types::SecretText;
 
+    fn secret(text: &str) -> SecretText {
+        SecretText::parse(text.into(), "it").unwrap()
+    }
+
     #[test]
     fn a_digest_depends_on_the_password_the_share_and_the_process() {
-        let secret = |text: &str| SecretText::parse(text.into(), "it").unwrap();
         let (record, other) = (MappingRecord::default(), MappingRecord::default());
         let digest = record.digest(r"\\files\one", &secret("pw"));
         assert_eq!(digest, record.digest(r"\\files\one", &secret("pw")));

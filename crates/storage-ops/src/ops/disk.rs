@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use os::abi::STORAGE_PORT_INTERFACE;
-use os::{Instance, Namespace, Os, OsError, U16String};
+use os::{Namespace, OsError};
 
 use crate::devices::{Disk, disk_identifiers};
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition, quoted};
@@ -51,13 +51,15 @@ impl Operation for ListDiskLocations {
             Namespace::Storage,
             "SELECT Number, Location FROM MSFT_Disk",
         )?;
-        let located = |disk: &Instance| {
-            Some((
-                DiskNumber(disk.u32("Number")?),
-                DiskLocation::parse(disk.text("Location")?)?,
-            ))
-        };
-        Ok(disks.iter().filter_map(located).collect())
+        Ok(disks
+            .iter()
+            .filter_map(|disk| {
+                Some((
+                    DiskNumber(disk.u32("Number")?),
+                    DiskLocation::parse(disk.text("Location")?)?,
+                ))
+            })
+            .collect())
     }
 }
 
@@ -137,13 +139,12 @@ async fn read_ids(run: Run<'_>) -> OperationResult<ReadIds> {
         if let Some(code) = errors.next() {
             tracing::warn!(disk = number.0, %code, "not all identifiers of a disk could be read");
         }
-        let unread = |code: &OsError| UnreadDisk {
-            device: Device::Disk(number),
-            code: *code,
-        };
         found
             .without_page83
-            .extend(page83.as_ref().err().map(unread));
+            .extend(page83.as_ref().err().map(|code| UnreadDisk {
+                device: Device::Disk(number),
+                code: *code,
+            }));
         found
             .without_serial
             .extend(no_serial.map(|code| (number, code)));
@@ -241,9 +242,6 @@ impl Operation for GetDiskNumberByName {
         if self.name.trim().is_empty() {
             return Err(OperationError::invalid("the name is empty"));
         }
-        let has_name = |ids: &DiskIds| {
-            ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
-        };
         let ReadIds {
             ids,
             without_page83,
@@ -256,7 +254,9 @@ impl Operation for GetDiskNumberByName {
             .find(|disk| !is_of_node(run, disk));
         let found: Vec<_> = ids
             .iter()
-            .filter(|(_, ids)| has_name(ids))
+            .filter(|(_, ids)| {
+                ids.page83 == self.name || ids.page83.split_whitespace().last() == Some(&self.name)
+            })
             .map(|(number, _)| *number)
             .collect();
         match (&found[..], unread) {
@@ -420,18 +420,22 @@ impl Operation for Rescan {
         run.begin_mutation()?;
         // A single error may be transient. A port that cannot be scanned may always fail, and has
         // no disk for this caller.
-        let list = || run.os().device_interfaces(STORAGE_PORT_INTERFACE);
-        let listed = list().or_else(|_| list());
+        let listed = run
+            .os()
+            .device_interfaces(STORAGE_PORT_INTERFACE)
+            .or_else(|_| run.os().device_interfaces(STORAGE_PORT_INTERFACE));
         let mut scanned = 0;
         let mut first_error = listed.as_ref().err().copied();
         let ports = listed
             .unwrap_or_default()
             .into_iter()
             .map(|port| (Device::Port(port.clone()), port));
-        let scan = |os: &dyn Os, port: U16String, _: &dyn Fn(DiskNumber)| {
-            os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
-        };
-        for (port, answer) in run.windows().query_each_for(PORT_PATIENCE, ports, scan) {
+        let answers = run
+            .windows()
+            .query_each_for(PORT_PATIENCE, ports, |os, port, _| {
+                os.reenumerate(&port).or_else(|_| os.reenumerate(&port))
+            });
+        for (port, answer) in answers {
             match answer.unwrap_or(Err(OsError::SEM_TIMEOUT)) {
                 Ok(()) => scanned += 1,
                 Err(code) => {
@@ -441,14 +445,15 @@ impl Operation for Rescan {
             }
         }
         // A mounted file, such as the scratch space of a container, does not grow.
-        let update = |_: &dyn Os, disk: Disk| {
+        let (updated, _) = all_disks::read(run, |_, disk| {
             if disk_identifiers::is_file_backed(&*disk.handle) {
                 Ok(())
             } else {
                 disk.update()
             }
-        };
-        for (number, updated) in all_disks::read(run, update).await?.0 {
+        })
+        .await?;
+        for (number, updated) in updated {
             match updated {
                 Err(code) if !ErrorClass::DeviceRemoved.contains(code) => {
                     tracing::warn!(

@@ -1,6 +1,6 @@
 //! Operations on directories and links.
 
-use os::{Access, Open, Options, OsError, OsResult, U16Str, U16String};
+use os::{Access, Open, Options, OsError, OsResult, U16String};
 
 use crate::devices::Link;
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
@@ -164,15 +164,8 @@ impl Operation for Rmdir {
                 if !still_exists {
                     return Ok(());
                 }
-                let reason = format!(
-                    "another process is removing entries of it: {}",
-                    error.reason
-                );
-                Err(OperationError {
-                    kind: ErrorKind::Busy,
-                    reason,
-                    ..error
-                })
+                let error = error.in_context("another process is removing entries of it");
+                Err(error.with_kind(ErrorKind::Busy))
             }
             outcome => Ok(outcome?),
         }
@@ -278,12 +271,12 @@ impl Operation for RmdirContents {
 /// administrator can register it with the mount manager.
 async fn check_mounted(run: Run<'_>, volume: VolumeId, entry: &EntryRef) -> OperationResult<()> {
     node_volumes::refuse_volume(run.without_provider(), volume).await?;
-    let upper = |path: &U16Str| upper_case(path).to_string_lossy();
-    let path = upper(&entry.win32_path()?);
+    let path = upper_case(&entry.win32_path()?).to_string_lossy();
     let path = path.strip_prefix(r"\\?\").unwrap_or(&path);
     let registered = run.os().volume_paths(&volume.to_windows())?;
-    let (here, elsewhere): (Vec<_>, Vec<_>) =
-        registered.iter().partition(|other| upper(other) == path);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = registered
+        .iter()
+        .partition(|other| upper_case(other).to_string_lossy() == path);
     if here.is_empty() {
         return Err(OperationError::new(
             ErrorKind::PermissionDenied,

@@ -8,7 +8,7 @@ mod end_session;
 
 use std::collections::BTreeSet;
 
-use os::{Instance, Namespace, OsError, Value};
+use os::{Namespace, OsError, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::executor::operation::{Coalesce, Operation};
@@ -87,10 +87,9 @@ impl Operation for AddTargetPortal {
             "New",
             &self.portal.arguments(),
         );
-        let is_refused = |error: &OperationError| {
+        if added.as_ref().is_err_and(|error| {
             !matches!(error.kind, ErrorKind::StillRunning | ErrorKind::Unavailable)
-        };
-        if added.as_ref().is_err_and(is_refused) {
+        }) {
             // Windows also lists a portal that did not answer.
             if let Ok(Some(portal)) = find_portal(run, &self.portal) {
                 let _ = invoke_of_portal(run, &portal, "Remove", &self.portal);
@@ -205,14 +204,16 @@ impl Operation for ListTargetPortals {
             Namespace::Iscsi,
             "SELECT * FROM MSFT_iSCSITargetPortal",
         )?;
-        let portal = |instance: &Instance| {
-            let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
-            Some(TargetPortal {
-                address: instance.text("TargetPortalAddress")?.to_owned(),
-                port,
+        Ok(portals
+            .iter()
+            .filter_map(|instance| {
+                let port = u16::try_from(instance.u32("TargetPortalPortNumber")?).ok()?;
+                Some(TargetPortal {
+                    address: instance.text("TargetPortalAddress")?.to_owned(),
+                    port,
+                })
             })
-        };
-        Ok(portals.iter().filter_map(portal).collect())
+            .collect())
     }
 }
 

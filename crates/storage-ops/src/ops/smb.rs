@@ -266,8 +266,6 @@ impl NewSmbGlobalMapping {
     /// Creates the mapping. If another user's mappings of the server prevent that, tries again
     /// without those that can be removed.
     fn create_or_resolve_conflict(&self, run: Run<'_>) -> OperationResult<()> {
-        let is_conflict =
-            |error: &OperationError| error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT);
         let error = match self.create_storable(run) {
             Err(error) if is_conflict(&error) => error,
             outcome => return outcome,
@@ -329,6 +327,11 @@ impl NewSmbGlobalMapping {
     fn user_name(&self) -> &str {
         self.user.as_ref().map_or("", SmbUser::as_str)
     }
+}
+
+/// Returns whether mappings of another user prevent the mapping.
+fn is_conflict(error: &OperationError) -> bool {
+    error.code == Some(OsError::SESSION_CREDENTIAL_CONFLICT)
 }
 
 /// Removes the mapping of a share.

@@ -197,13 +197,11 @@ impl Operation for StopService {
         run.begin_mutation()?;
         for name in dependents {
             let dependent = run.os().open_service(&name, ServiceAccess::Stop)?;
-            stop(run.node(), &*dependent).map_err(|error| OperationError {
-                reason: format!(
-                    "the dependent service {} could not be stopped: {}",
-                    name.display(),
-                    error.reason
-                ),
-                ..error
+            stop(run.node(), &*dependent).map_err(|error| {
+                let name = name.display();
+                error.in_context(format_args!(
+                    "the dependent service {name} could not be stopped"
+                ))
             })?;
         }
         stop(run.node(), &*service)

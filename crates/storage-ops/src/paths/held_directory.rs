@@ -59,8 +59,9 @@ impl HeldDirectory {
     }
 
     fn refused(&self, windows: &Windows) -> Refused {
-        let test = || self.test(windows).unwrap_or_default();
-        *self.refused.get_or_init(test)
+        *self
+            .refused
+            .get_or_init(|| self.test(windows).unwrap_or_default())
     }
 
     /// Mounts the system volume at a new directory in `C:\Windows`, unmounts it, and removes the
@@ -96,10 +97,10 @@ impl HeldDirectory {
             let held = parent.open_child(&name, &OPEN_NO_DELETE_SHARE)?;
             let unmounted = os.delete_volume_mount_point(&path);
             drop(held);
-            let is_refused = |outcome| outcome == Err(OsError::SHARING_VIOLATION);
+            let refused = Err(OsError::SHARING_VIOLATION);
             Ok(Refused {
-                mount: is_refused(mounted),
-                unmount: is_refused(unmounted),
+                mount: mounted == refused,
+                unmount: unmounted == refused,
             })
         })();
         let _ = remove();

@@ -58,8 +58,9 @@ pub(crate) fn create_link(
     let Some(link) = create(link_options | Options::DELETE_ON_CLOSE)? else {
         return Ok(());
     };
-    let set_target = |link: &dyn Handle| reparse_point::set_symlink(link, substitute, print);
-    match set_target(&*link).and_then(|()| remove_tree::keep(&*link)) {
+    match reparse_point::set_symlink(&*link, substitute, print)
+        .and_then(|()| remove_tree::keep(&*link))
+    {
         Ok(()) => {
             // No document says that a link which was created in this way stays.
             drop(link);
@@ -81,7 +82,7 @@ pub(crate) fn create_link(
     let Some(link) = create(link_options)? else {
         return Ok(());
     };
-    set_target(&*link).map_err(|code| {
+    reparse_point::set_symlink(&*link, substitute, print).map_err(|code| {
         let _ = remove_tree::delete_on_close(&*link);
         explained(code)
     })
@@ -137,15 +138,15 @@ pub(crate) fn existing_link(
     }
 }
 
+/// Returns a name as it is compared: without case and without a final backslash.
+fn compared(name: &U16Str) -> String {
+    let name = upper_case(name).to_string_lossy();
+    name.trim_end_matches('\\').to_owned()
+}
+
 fn check_same_link(existing: &dyn Handle, substitute: &U16Str) -> OperationResult<LinkKind> {
-    let text = |name: &U16Str| {
-        upper_case(name)
-            .to_string_lossy()
-            .trim_end_matches('\\')
-            .to_owned()
-    };
     match Link::of(existing)? {
-        Some(Link::Symlink(target)) if text(&target) == text(substitute) => {
+        Some(Link::Symlink(target)) if compared(&target) == compared(substitute) => {
             Ok(LinkKind::of(existing)?)
         }
         Some(Link::Symlink(target)) => {

@@ -286,13 +286,14 @@ mod tests {
 
     use super::relative;
 
+    fn names(text: &str) -> Vec<U16String> {
+        text.split_whitespace()
+            .map(U16String::from_str)
+            .collect::<Vec<_>>()
+    }
+
     #[test]
     fn a_relative_target_is_resolved_from_the_directory_of_the_link() {
-        let names = |text: &str| {
-            text.split_whitespace()
-                .map(U16String::from_str)
-                .collect::<Vec<_>>()
-        };
         for (above, target, expected) in [
             ("a b", r"c\d", Some("a b c d")),
             ("a b", r"..\c\.\d\", Some("a c d")),

@@ -83,13 +83,17 @@ mod tests {
 
     use super::without_prefix;
 
+    fn plain(text: &str) -> Option<String> {
+        without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy())
+    }
+
+    fn of_length(length: usize) -> String {
+        format!(r"\\?\C:\{}\", "x".repeat(length - 4))
+    }
+
     #[test]
     fn a_path_keeps_its_prefix_if_win32_would_change_it() {
-        let plain = |text: &str| {
-            without_prefix(&U16String::from_str(text)).map(|path| path.to_string_lossy())
-        };
         assert_eq!(plain(r"\\?\C:\a\b c\").as_deref(), Some(r"C:\a\b c\"));
-        let of_length = |length: usize| format!(r"\\?\C:\{}\", "x".repeat(length - 4));
         assert_eq!(plain(&of_length(259)).map(|path| path.len()), Some(259));
         for bad in [
             &of_length(260),

@@ -126,16 +126,15 @@ impl PathLookup {
             root.final_path(PathForm::Device).map(NtPath::from_nt),
             Ok(NtPath::drive_root(self.system_drive)),
         ];
-        let is_directory = |path: &NtPath| {
-            windows
-                .os()
-                .attributes(path)
-                .is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0)
-        };
         let known = paths
             .into_iter()
             .flatten()
-            .find(is_directory)
+            .find(|path| {
+                windows
+                    .os()
+                    .attributes(path)
+                    .is_ok_and(|found| found & FILE_ATTRIBUTE_DIRECTORY != 0)
+            })
             .ok_or(OsError::PATH_NOT_FOUND)?;
         match Proof::of(|path| windows.os().attributes(&known.join(path)).map(drop)) {
             Proof::Unknown(_) if has_no_links(root) => Ok(known),

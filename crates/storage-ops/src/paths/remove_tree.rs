@@ -534,8 +534,12 @@ fn entries(listing: &[u8], limit: usize, found: &mut Names) -> Option<()> {
 /// name with a separator would bypass the check for links. No correct file system returns such
 /// names.
 fn component(name: U16String) -> Option<U16String> {
-    let separates = |unit: &u16| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit);
-    (!name.is_empty() && !name.as_slice().iter().any(separates)).then_some(name)
+    (!name.is_empty()
+        && !name
+            .as_slice()
+            .iter()
+            .any(|unit| [u16::from(b'\\'), u16::from(b'/'), 0].contains(unit)))
+    .then_some(name)
 }
 
 #[cfg(test)]
@@ -591,8 +595,9 @@ mod tests {
     fn a_removal_holds_less_than_the_memory_of_an_operation() {
         // A name has at most 255 units. The limit may be exceeded by the last name.
         let name = 2 * 255 + NAME_OVERHEAD;
-        let level = |depth| size_of::<Level>() + 64 + limit(depth) + name;
-        let levels: usize = (0..=LEVELS).map(level).sum();
+        let levels: usize = (0..=LEVELS)
+            .map(|depth| size_of::<Level>() + 64 + limit(depth) + name)
+            .sum();
         // The vector of levels has room for twice as many.
         let most = levels + LEVELS * size_of::<Level>() + LISTING_SIZE;
         assert!(

@@ -87,10 +87,19 @@ impl WorkingDirectories {
             .cloned()
             .collect();
         let (plugins, pods) = (config.plugin_dir.clone(), config.pod_dir.clone());
-        let all = || general.iter().chain(&plugins).chain(&pods);
-        let is_outermost =
-            |path: &&HostPath| !all().any(|other| path.is_in(other) && !path.is_same(other));
-        let outermost = all().filter(is_outermost).cloned().collect();
+        let outermost = general
+            .iter()
+            .chain(&plugins)
+            .chain(&pods)
+            .filter(|path| {
+                !general
+                    .iter()
+                    .chain(&plugins)
+                    .chain(&pods)
+                    .any(|other| path.is_in(other) && !path.is_same(other))
+            })
+            .cloned()
+            .collect();
         Self {
             lookup: PathLookup::new(config.system_drive),
             general,
@@ -121,12 +130,14 @@ impl WorkingDirectories {
                 .is_some_and(|rest| rest.first() == Some(&u16::from(b'\\')))
         };
         places.iter().find_map(|(path, way)| {
-            let holds = |(_, other): &&(&HostPath, Vec<U16String>)| {
-                other
-                    .last()
-                    .is_some_and(|directory| way.iter().any(|place| is_below(place, directory)))
-            };
-            places.iter().find(holds).map(|(other, _)| (*path, *other))
+            places
+                .iter()
+                .find(|(_, other)| {
+                    other
+                        .last()
+                        .is_some_and(|directory| way.iter().any(|place| is_below(place, directory)))
+                })
+                .map(|(other, _)| (*path, *other))
         })
     }
 
@@ -277,10 +288,10 @@ impl WorkingDirectories {
     /// working directory to which `path` leads. Refuses a link that leads elsewhere.
     fn moved(&self, os: &dyn Os, path: &HostPath) -> OperationResult<Option<HostPath>> {
         let (outermost, _) = self.locate(path)?;
-        let is_between = |inner: &&HostPath| {
-            path.is_in(inner) && !path.is_same(inner) && !outermost.is_in(inner)
-        };
-        let mut inner: Vec<_> = self.all().filter(is_between).collect();
+        let mut inner: Vec<_> = self
+            .all()
+            .filter(|inner| path.is_in(inner) && !path.is_same(inner) && !outermost.is_in(inner))
+            .collect();
         inner.sort_unstable_by_key(|inner| inner.names().len());
         for inner in inner {
             let found = self.parents(os, inner, &OPEN_NOFOLLOW)?.open()?;
@@ -288,8 +299,10 @@ impl WorkingDirectories {
                 continue;
             };
             let target = link.host_path();
-            let is_target = |path: &&HostPath| target.as_ref().is_some_and(|it| it.is_same(path));
-            if let Some(target) = self.outermost().find(is_target) {
+            if let Some(target) = self
+                .outermost()
+                .find(|path| target.as_ref().is_some_and(|it| it.is_same(path)))
+            {
                 return Ok(path.below(inner).map(|below| target.join(below)));
             }
             let object = format!(

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use os::{Instance, MethodCall, Namespace, OsError, Returned, Value};
 
 use crate::error::{ErrorKind, OperationError, OperationResult};
-use crate::error_class::is_of_initiator;
+use crate::error_class::{codes, is_of_initiator};
 use crate::node::run::Run;
 use crate::provider::wmi::{call, object_path, query, quote};
 use crate::types::{DiskNumber, Iqn, TargetPortal};
@@ -103,99 +103,68 @@ pub(crate) fn invoke(
         ErrorKind::Internal => ErrorKind::FailedPrecondition,
         kind => kind,
     };
+    let error = error.with_kind(kind);
     let remedy = REMEDIES.iter().find(|(codes, _)| codes.contains(&code));
-    let reason = match remedy {
-        Some((_, remedy)) => format!("{}; {remedy}", error.reason),
-        None => error.reason,
-    };
-    Err(OperationError {
-        kind,
-        reason,
-        ..error
+    Err(match remedy {
+        Some((_, remedy)) => error.followed_by(remedy),
+        None => error,
     })
 }
 
 /// What an administrator can do about statuses of the initiator.
 const REMEDIES: &[(&[OsError], &str)] = &[
     (
-        &[
-            OsError::ISDSC_CONNECTION_FAILED,
-            OsError::ISDSC_SEND_FAILED,
-            OsError::ISDSC_TRANSPORT_ERROR,
-        ],
+        codes! { ISDSC_CONNECTION_FAILED ISDSC_SEND_FAILED ISDSC_TRANSPORT_ERROR },
         "check that the node reaches the TCP port of the portal",
     ),
     (
-        &[
-            OsError::ISDSC_AUTHENTICATION_FAILURE,
-            OsError::ISDSC_TARGET_AUTHINFO_UNAVAILABLE,
-        ],
+        codes! { ISDSC_AUTHENTICATION_FAILURE ISDSC_TARGET_AUTHINFO_UNAVAILABLE },
         "check the CHAP user and the secret of the driver and of the target",
     ),
     (
-        &[OsError::ISDSC_AUTHORIZATION_FAILURE],
+        codes! { ISDSC_AUTHORIZATION_FAILURE },
         "check that the access list of the target has the initiator of this node, whose name is \
       (Get-InitiatorPort).NodeAddress in PowerShell",
     ),
     (
-        &[
-            OsError::ISDSC_TARGET_MOVED_TEMPORARILY,
-            OsError::ISDSC_TARGET_MOVED_PERMANENTLY,
-        ],
+        codes! { ISDSC_TARGET_MOVED_TEMPORARILY ISDSC_TARGET_MOVED_PERMANENTLY },
         "use the portal to which the target has moved",
     ),
     (
-        &[
-            OsError::ISDSC_NOT_FOUND,
-            OsError::ISDSC_TARGET_NOT_FOUND,
-            OsError::ISDSC_TARGET_REMOVED,
-        ],
+        codes! { ISDSC_NOT_FOUND ISDSC_TARGET_NOT_FOUND ISDSC_TARGET_REMOVED },
         "check the name of the target, and discover it again with DiscoverTargetPortal",
     ),
     (
-        &[
-            OsError::ISDSC_TOO_MANY_CONNECTIONS,
-            OsError::ISDSC_OUT_OF_RESOURCES,
-            OsError::ISDSC_TARGET_OUT_OF_RESOURCES,
-            OsError::ISDSC_TOO_MANY_SESSIONS,
-        ],
+        codes! {
+            ISDSC_TOO_MANY_CONNECTIONS ISDSC_OUT_OF_RESOURCES ISDSC_TARGET_OUT_OF_RESOURCES
+            ISDSC_TOO_MANY_SESSIONS
+        },
         "disconnect targets that no pod uses, or raise the limit of sessions",
     ),
     (
-        &[
-            OsError::ISDSC_LOGIN_FAILED,
-            OsError::ISDSC_LOGON_FAILED,
-            OsError::ISDSC_INITIATOR_ERROR,
-            OsError::ISDSC_TARGET_ERROR,
-            OsError::ISDSC_SERVICE_UNAVAILABLE,
-        ],
+        codes! {
+            ISDSC_LOGIN_FAILED ISDSC_LOGON_FAILED ISDSC_INITIATOR_ERROR ISDSC_TARGET_ERROR
+            ISDSC_SERVICE_UNAVAILABLE
+        },
         "the log of the target has the reason",
     ),
     (
-        &[
-            OsError::ISDSC_SHORT_CHAP_SECRET,
-            OsError::ISDSC_INVALID_CHAP_SECRET,
-            OsError::ISDSC_INVALID_TARGET_CHAP_SECRET,
-            OsError::ISDSC_INVALID_INITIATOR_CHAP_SECRET,
-        ],
+        codes! {
+            ISDSC_SHORT_CHAP_SECRET ISDSC_INVALID_CHAP_SECRET ISDSC_INVALID_TARGET_CHAP_SECRET
+            ISDSC_INVALID_INITIATOR_CHAP_SECRET
+        },
         "a CHAP secret has 12 to 16 bytes",
     ),
     (
-        &[OsError::ISDSC_DNS_NAME_UNRESOLVED],
+        codes! { ISDSC_DNS_NAME_UNRESOLVED },
         "check that the node resolves the name of the portal",
     ),
     (
-        &[
-            OsError::ISDSC_SERVICE_NOT_RUNNING,
-            OsError::ISDSC_SERVICE_DID_NOT_RESPOND,
-        ],
+        codes! { ISDSC_SERVICE_NOT_RUNNING ISDSC_SERVICE_DID_NOT_RESPOND },
         "start or restart the service MSiSCSI",
     ),
     (
-        &[
-            OsError::ISDSC_OPERATION_REQUIRES_REBOOT,
-            OsError::ISDSC_REQUIRES_REBOOT,
-        ],
+        codes! { ISDSC_OPERATION_REQUIRES_REBOOT ISDSC_REQUIRES_REBOOT },
         "restart the node",
     ),
 ];
@@ -222,13 +191,12 @@ pub(crate) fn find_portal(
         "SELECT * FROM MSFT_iSCSITargetPortal WHERE TargetPortalPortNumber = {}",
         portal.port
     );
-    let is_same = |found: &Instance| {
-        let address = found.text("TargetPortalAddress");
-        address.is_some_and(|address| portal.has_address(address))
-    };
     Ok(query(run, Namespace::Iscsi, &wql)?
         .into_iter()
-        .find(is_same))
+        .find(|found| {
+            let address = found.text("TargetPortalAddress");
+            address.is_some_and(|address| portal.has_address(address))
+        }))
 }
 
 /// Calls a method of a portal that was added, with the address as the initiator spells it.
@@ -308,20 +276,21 @@ pub(crate) fn connections_of(run: Run<'_>, session: &Instance) -> OperationResul
     )
 }
 
+fn has_name(target: &Instance, iqn: &Iqn) -> bool {
+    target
+        .text("NodeAddress")
+        .is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()))
+}
+
 /// Finds a discovered target of a portal that was added.
 pub(crate) fn discovered_target(
     run: Run<'_>,
     portal: &TargetPortal,
     iqn: &Iqn,
 ) -> OperationResult<Instance> {
-    let is_it = |target: &Instance| {
-        target
-            .text("NodeAddress")
-            .is_some_and(|name| name.eq_ignore_ascii_case(iqn.as_str()))
-    };
     if let Some(target) = if_known(targets_of(run, &portal.path()))?
         .into_iter()
-        .find(is_it)
+        .find(|target| has_name(target, iqn))
     {
         return Ok(target);
     }
@@ -332,7 +301,7 @@ pub(crate) fn discovered_target(
     })?;
     targets_of(run, &added.path)?
         .into_iter()
-        .find(is_it)
+        .find(|target| has_name(target, iqn))
         .ok_or_else(|| {
             let reason = format!(
                 "the target {iqn} is not known at the portal; discover it with DiscoverTargetPortal"
@@ -457,23 +426,24 @@ mod tests {
 
     use crate::types::TargetPortal;
 
+    fn is_end(portal: &str, address: &str, port: u32) -> bool {
+        let properties = [
+            ("TargetAddress", Value::Text(address.into())),
+            ("TargetPortNumber", Value::U32(port)),
+        ];
+        let properties = properties
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+        TargetPortal::parse(portal, 860)
+            .unwrap()
+            .is_end_of(&Instance {
+                path: String::new(),
+                properties,
+            })
+    }
+
     #[test]
     fn a_connection_leads_to_the_portal_of_its_address_and_port() {
-        let is_end = |portal: &str, address: &str, port: u32| {
-            let properties = [
-                ("TargetAddress", Value::Text(address.into())),
-                ("TargetPortNumber", Value::U32(port)),
-            ];
-            let properties = properties
-                .map(|(name, value)| (name.to_owned(), value))
-                .into();
-            TargetPortal::parse(portal, 860)
-                .unwrap()
-                .is_end_of(&Instance {
-                    path: String::new(),
-                    properties,
-                })
-        };
         for (portal, address) in [
             ("10.0.0.5", "10.0.0.5"),
             ("::ffff:10.0.0.5", "10.0.0.5"),

@@ -92,12 +92,9 @@ fn or_removed(error: OperationError, find: impl FnOnce() -> OperationResult<()>)
     {
         return error;
     }
-    let reason = format!("it was removed meanwhile: {}", error.reason);
-    OperationError {
-        kind: ErrorKind::NotFound,
-        reason,
-        ..error
-    }
+    error
+        .in_context("it was removed meanwhile")
+        .with_kind(ErrorKind::NotFound)
 }
 
 /// Treats an error with `code` as success.
@@ -319,9 +316,8 @@ pub(crate) async fn bring_new_volume_online(
     created: &Returned,
 ) -> OperationResult<()> {
     run.enter(PoolKind::Wmi).await;
-    let online = |instance: &Instance| change(run, disk, instance, "Online", &[]).map(drop);
     if let Some(instance) = created_partition(created, partition) {
-        match online(&instance) {
+        match change(run, disk, &instance, "Online", &[]).map(drop) {
             Err(error)
                 if !matches!(
                     error.kind,
@@ -330,7 +326,16 @@ pub(crate) async fn bring_new_volume_online(
             outcome => return outcome,
         }
     }
-    retry_if_stale(run, || online(&partition_instance(run, disk, partition)?))
+    retry_if_stale(run, || {
+        change(
+            run,
+            disk,
+            &partition_instance(run, disk, partition)?,
+            "Online",
+            &[],
+        )
+        .map(drop)
+    })
 }
 
 /// Returns the partition that `CreatePartition` returned, if the device reports it at the same

@@ -183,8 +183,9 @@ pub(crate) fn extent(run: Run<'_>, volume: VolumeId) -> OperationResult<DiskExte
     if partition(&instance).is_none_or(|partition| partition.kind != PartitionKind::Data) {
         return Err(missing("basic data partition", &volume));
     }
-    let long = |property: &str| i64::try_from(instance.u64(property)?).ok();
-    let found = (instance.u32("DiskNumber"), long("Offset"), long("Size"));
+    let [offset, length] =
+        ["Offset", "Size"].map(|property| i64::try_from(instance.u64(property)?).ok());
+    let found = (instance.u32("DiskNumber"), offset, length);
     let (Some(disk_number), Some(offset), Some(length)) = found else {
         return Err(missing("disk", &volume));
     };

@@ -116,9 +116,10 @@ fn not_installed(code: OsError, class: &str) -> OperationError {
 
 /// Returns the class whose instances a query returns.
 fn class_in(wql: &str) -> &str {
-    let after = |keyword: &str| wql.split_once(keyword).map(|(_, rest)| rest);
-    let rest = after(" ResultClass = ")
-        .or_else(|| after(" FROM "))
+    let rest = wql
+        .split_once(" ResultClass = ")
+        .map(|(_, rest)| rest)
+        .or_else(|| wql.split_once(" FROM ").map(|(_, rest)| rest))
         .unwrap_or(wql);
     rest.split(' ').next().unwrap_or(rest)
 }

@@ -130,20 +130,21 @@ impl Search<'_> {
 
     /// Looks for a link below a directory of kubelet that an administrator has moved.
     fn look_behind(&mut self, link: &HostPath) -> OperationResult<Option<HostPath>> {
-        let is_of_volume = |letter| self.is_of_volume(letter);
         let os = self.node.windows.os();
-        let moved = match on_node::open(os, link, &OPEN_TO_LIST, &is_of_volume) {
-            Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(None),
-            moved => moved.map_err(|error| undetermined(link, error))?,
-        };
+        let moved =
+            match on_node::open(os, link, &OPEN_TO_LIST, &|letter| self.is_of_volume(letter)) {
+                Err(error) if error.is_of(ErrorClass::TargetMissing) => return Ok(None),
+                moved => moved.map_err(|error| undetermined(link, error))?,
+            };
         self.look_in(&*moved, link, 2)
     }
 
     fn leads_to_volume(&self, link: &HostPath) -> OperationResult<bool> {
-        let is_of_volume = |letter| self.is_of_volume(letter);
-        on_node::volumes(self.node.windows.os(), link, &is_of_volume)
-            .map(|volumes| volumes.contains(&self.volume))
-            .map_err(|error| undetermined(link, error))
+        on_node::volumes(self.node.windows.os(), link, &|letter| {
+            self.is_of_volume(letter)
+        })
+        .map(|volumes| volumes.contains(&self.volume))
+        .map_err(|error| undetermined(link, error))
     }
 }
 
@@ -170,13 +171,14 @@ fn is_content_of_pod(directory: &HostPath) -> bool {
     }
 }
 
-fn undetermined(path: &HostPath, mut error: OperationError) -> OperationError {
-    error.reason = format!(
+fn undetermined(path: &HostPath, error: OperationError) -> OperationError {
+    let context = format_args!(
         "it cannot be determined whether a link leads to the volume, because {path} cannot be \
-         examined: {}",
-        error.reason
+         examined"
     );
-    error.with_kind(ErrorKind::FailedPrecondition)
+    error
+        .in_context(context)
+        .with_kind(ErrorKind::FailedPrecondition)
 }
 
 #[cfg(test)]

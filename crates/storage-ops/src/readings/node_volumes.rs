@@ -153,9 +153,11 @@ fn volume_of(object: &dyn Handle) -> OperationResult<Option<VolumeId>> {
         path => path?,
     };
     let volume = VolumeId::of_final_path(&path).map(|(volume, _)| volume);
-    let none =
-        || OperationError::precondition(format!("{} is not a path on a volume", path.display()));
-    volume.ok_or_else(none).map(Some)
+    volume
+        .ok_or_else(|| {
+            OperationError::precondition(format!("{} is not a path on a volume", path.display()))
+        })
+        .map(Some)
 }
 
 /// Returns whether the code tells that a path does not exist. Kubelet may not have created a
@@ -188,8 +190,10 @@ pub(crate) fn mounted(node: &Node, at: MountedAt) -> OperationResult<Vec<(Volume
         .filter_map(|name| VolumeId::from_windows(name))
     {
         // A single error may be transient.
-        let read = || os.volume_paths(&volume.to_windows());
-        let paths = match read().or_else(|_| read()) {
+        let paths = match os
+            .volume_paths(&volume.to_windows())
+            .or_else(|_| os.volume_paths(&volume.to_windows()))
+        {
             // The volume was removed meanwhile.
             Err(code) if ErrorClass::DeviceRemoved.contains(code) => continue,
             paths => paths?,
@@ -282,14 +286,13 @@ pub(crate) fn of_dos_path(path: &U16Str) -> Option<HostPath> {
     HostPath::parse(path.to_string_lossy().strip_prefix(r"\\?\")?).ok()
 }
 
-fn undetermined(mut error: OperationError) -> OperationError {
-    error.reason = format!(
-        "it cannot be determined what the node itself uses: {}",
-        error.reason
-    );
+fn undetermined(error: OperationError) -> OperationError {
     // The object of the request exists: the missing object is one of the node.
-    if error.kind == ErrorKind::NotFound {
-        error.kind = ErrorKind::FailedPrecondition;
-    }
+    let kind = match error.kind {
+        ErrorKind::NotFound => ErrorKind::FailedPrecondition,
+        kind => kind,
+    };
     error
+        .in_context("it cannot be determined what the node itself uses")
+        .with_kind(kind)
 }

@@ -74,13 +74,15 @@ pub(crate) fn read(run: Run<'_>, remote: &UncPath) -> Result<(), Unreadable> {
 
 /// Returns why a share cannot be read that could be listed neither at first nor at last.
 fn why_unreadable(first: OsError, last: OsError) -> Unreadable {
-    let is_refused = |code: OsError| ErrorClass::CredentialsRefused.contains(code);
+    let refused = ErrorClass::CredentialsRefused;
     // The code that explains why the mapping is kept. A single refusal of the credentials does not
     // remove a mapping.
-    let named = if is_refused(last) { first } else { last };
+    let named = if refused.contains(last) { first } else { last };
     match (first, last) {
         (OsError::BAD_NET_NAME, OsError::BAD_NET_NAME) => Unreadable::ShareMissing(last),
-        _ if is_refused(first) && is_refused(last) => Unreadable::CredentialsRefused(last),
+        _ if refused.contains(first) && refused.contains(last) => {
+            Unreadable::CredentialsRefused(last)
+        }
         _ if is_evidence(first) && is_evidence(last) => Unreadable::Refused(named),
         _ => Unreadable::Other(named),
     }
@@ -109,12 +111,23 @@ pub(crate) fn wait_for_share(
 /// session and the credentials.
 pub(crate) fn list(os: &dyn Os, remote: &UncPath, share_only: bool) -> OsResult<()> {
     let path = remote.to_nt(share_only);
-    let open = |access| os.open(&path, &Open::existing(access, Options::DIRECTORY));
-    match open(Access::READ_DATA | Access::READ_ATTRIBUTES)
+    match os
+        .open(
+            &path,
+            &Open::existing(
+                Access::READ_DATA | Access::READ_ATTRIBUTES,
+                Options::DIRECTORY,
+            ),
+        )
         .and_then(|directory| directory.list(true, &mut [0; 4096]))
     {
         Err(OsError::NO_MORE_FILES) => Ok(()),
-        Err(OsError::ACCESS_DENIED) => open(Access::READ_ATTRIBUTES).map(drop),
+        Err(OsError::ACCESS_DENIED) => os
+            .open(
+                &path,
+                &Open::existing(Access::READ_ATTRIBUTES, Options::DIRECTORY),
+            )
+            .map(drop),
         outcome => outcome,
     }
 }

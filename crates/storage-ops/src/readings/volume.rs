@@ -6,7 +6,7 @@ use os::abi::DiskExtent;
 
 use crate::devices::disk::OPEN_FOR_QUERY;
 use crate::devices::volume::OPEN_FOR_READ;
-use crate::devices::{Disk, Partition, PartitionKind, file_system, volume};
+use crate::devices::{Disk, Partition, PartitionKind, PartitionTable, file_system, volume};
 use crate::error::{ErrorKind, OperationError, OperationResult};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
@@ -103,9 +103,10 @@ pub(crate) async fn on_disk(
         }
         first => {
             let first = first.map(|(found, _)| found);
-            let second = || report::volumes_on(run, disk);
-            run.or_fallback(Fallback::VolumesOfDisk, first, second)
-                .await?
+            run.or_fallback(Fallback::VolumesOfDisk, first, || {
+                report::volumes_on(run, disk)
+            })
+            .await?
         }
     };
     Ok(in_order(found, partitions))
@@ -174,7 +175,16 @@ pub(crate) type DataVolumes = Vec<(Partition, Option<VolumeId>)>;
 /// Returns the data partitions of `disk` with their volumes.
 pub(crate) async fn data_volumes(run: Run<'_>, disk: &Disk) -> OperationResult<DataVolumes> {
     let table = disk::partition_table(run, &disk.reader(run.os())?).await?;
-    let volumes = on_disk(run, disk.number, &table.partitions).await?;
+    volumes_of(run, disk.number, &table).await
+}
+
+/// Returns the data partitions of a disk, which has this partition table, with their volumes.
+pub(crate) async fn volumes_of(
+    run: Run<'_>,
+    disk: DiskNumber,
+    table: &PartitionTable,
+) -> OperationResult<DataVolumes> {
+    let volumes = on_disk(run, disk, &table.partitions).await?;
     let volume_at = |offset| {
         volumes
             .iter()
@@ -288,11 +298,7 @@ pub(crate) async fn flush(run: Run<'_>, volume: VolumeId) -> OperationResult<()>
         .await
     {
         Err(error) if error.kind != ErrorKind::NotFound => {
-            let reason = format!(
-                "the cache of the volume could not be written to its disk: {}",
-                error.reason
-            );
-            Err(OperationError { reason, ..error })
+            Err(error.in_context("the cache of the volume could not be written to its disk"))
         }
         outcome => outcome,
     }
@@ -347,6 +353,16 @@ mod tests {
     use crate::devices::{Partition, PartitionKind};
     use crate::types::VolumeId;
 
+    fn partition(offset: u64, kind: PartitionKind) -> Partition {
+        Partition {
+            number: 1,
+            offset,
+            length: 1,
+            kind,
+            is_active: false,
+        }
+    }
+
     #[test]
     fn volumes_are_in_the_order_of_their_partitions_with_data_partitions_first() {
         use PartitionKind::{Data, Other};
@@ -357,13 +373,6 @@ mod tests {
             ([Data, Other], [1, 2]),
             ([Other, Data], [2, 1]),
         ] {
-            let partition = |offset, kind| Partition {
-                number: 1,
-                offset,
-                length: 1,
-                kind,
-                is_active: false,
-            };
             let found = in_order(
                 vec![(2, volume), (1, volume)],
                 &[partition(1, kinds[0]), partition(2, kinds[1])],

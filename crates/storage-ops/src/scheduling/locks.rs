@@ -343,10 +343,13 @@ mod tests {
         }
     }
 
+    fn disk() -> Vec<LockKey> {
+        vec![LockKey::Disk(DiskNumber(1))]
+    }
+
     #[test]
     fn a_lock_that_is_free_is_taken_without_waiting_and_one_that_is_not_stays_as_it_is() {
         let locks = Locks::default();
-        let disk = || vec![LockKey::Disk(DiskNumber(1))];
         let acquired = pin!(locks.acquire(Vec::new()));
         let none = ready(acquired).expect("it has no keys");
         let guard = none.try_acquire_more(disk()).expect("the lock is free");
@@ -390,10 +393,13 @@ mod tests {
         assert!(locks.in_use().is_empty() && lock(&locks.0).owners.is_empty());
     }
 
+    fn path(text: &str) -> Vec<LockKey> {
+        vec![LockKey::Path(text.to_owned())]
+    }
+
     #[test]
     fn a_path_is_locked_with_everything_below_it() {
         let locks = Locks::default();
-        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
         let mut one = pin!(locks.acquire(path(r"C:\A\ONE")));
         let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
         let (one, two) = (
@@ -422,13 +428,16 @@ mod tests {
         assert_eq!(locks.len(), 0);
     }
 
+    fn mode(request: char) -> LockMode {
+        match request {
+            'S' => LockMode::Shared,
+            _ => LockMode::Exclusive,
+        }
+    }
+
     #[test]
     fn the_removal_of_a_request_grants_only_requests_that_waited() {
         // Each request is shared (S) or exclusive (X), and its number is its position.
-        let mode = |request| match request {
-            'S' => LockMode::Shared,
-            _ => LockMode::Exclusive,
-        };
         for (requests, removed, granted) in [
             ("XSSX", 0, &[1, 2][..]),
             ("SXS", 0, &[1]),
@@ -455,7 +464,6 @@ mod tests {
     #[test]
     fn only_the_requests_that_are_then_granted_are_woken() {
         let locks = Locks::default();
-        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
         let mut holder = pin!(locks.acquire(path(r"C:\A\ONE")));
         let holder = ready(holder.as_mut()).expect("free");
         let mut passer = pin!(locks.acquire(path(r"C:\A\TWO")));
@@ -480,26 +488,5 @@ mod tests {
         );
         drop(holder);
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "the first of them");
-    }
-
-    #[test]
-    fn a_dropped_request_lets_those_behind_it_pass() {
-        let locks = Locks::default();
-        let path = |text: &str| vec![LockKey::Path(text.to_owned())];
-        let mut holder = pin!(locks.acquire(path(r"C:\A\ONE")));
-        let _holder = ready(holder.as_mut()).expect("free");
-        let parent = locks.acquire(path(r"C:\A"));
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
-        let mut two = pin!(locks.acquire(path(r"C:\A\TWO")));
-        assert!(
-            two.as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_pending(),
-            "the parent was requested earlier"
-        );
-        drop(parent);
-        assert_eq!(count.0.load(Ordering::Relaxed), 1);
-        assert!(ready(two.as_mut()).is_some());
     }
 }

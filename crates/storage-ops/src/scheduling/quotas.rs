@@ -189,11 +189,14 @@ mod tests {
         assert_eq!(counts, [9, 1, 1]);
     }
 
+    fn wait(usage: &Usage, disk: u32, connection: u64) -> String {
+        usage.wait(&holder(disk, connection), "disks")
+    }
+
     #[test]
     fn the_words_for_a_wait_agree_with_the_numbers_of_the_pool() {
         let mut usage = Usage::new(16);
         fill(&mut usage, &holder(5, 1));
-        let wait = |usage: &Usage, disk, connection| usage.wait(&holder(disk, connection), "disks");
         assert_eq!(
             wait(&usage, 5, 2),
             "waiting: disk 5 already uses its 5 of the 16 threads of pool disks"

@@ -91,16 +91,18 @@ impl WorkerPools {
 
     /// Returns how much of each pool is in use.
     pub(crate) fn in_use(&self) -> Vec<PoolUse> {
-        let one = |pool: PoolKind| {
-            let state = lock(&self.0[pool as usize].0);
-            PoolUse {
-                pool,
-                threads: THREADS_PER_POOL,
-                busy: state.threads.in_use(),
-                waiting: state.waiting.len(),
-            }
-        };
-        PoolKind::ALL.into_iter().map(one).collect()
+        PoolKind::ALL
+            .into_iter()
+            .map(|pool| {
+                let state = lock(&self.0[pool as usize].0);
+                PoolUse {
+                    pool,
+                    threads: THREADS_PER_POOL,
+                    busy: state.threads.in_use(),
+                    waiting: state.waiting.len(),
+                }
+            })
+            .collect()
     }
 }
 
@@ -256,11 +258,13 @@ mod tests {
         let mut others: Vec<_> = (1..=20)
             .map(|disk| enter(&pool, disk, disk.into()))
             .collect();
-        let running = |others: &[ThreadRequest]| others.iter().map(has_thread).collect::<Vec<_>>();
-        assert_eq!(running(&others), [vec![true; 11], vec![false; 9]].concat());
+        assert_eq!(
+            others.iter().map(has_thread).collect::<Vec<_>>(),
+            [vec![true; 11], vec![false; 9]].concat()
+        );
         others.remove(3);
         assert_eq!(
-            running(&others),
+            others.iter().map(has_thread).collect::<Vec<_>>(),
             [vec![true; 11], vec![false; 8]].concat(),
             "the first that waits is next"
         );
@@ -277,6 +281,13 @@ mod tests {
         );
     }
 
+    fn at(greedy: &[ThreadRequest]) -> usize {
+        greedy
+            .iter()
+            .position(has_thread)
+            .expect("they have all threads but three")
+    }
+
     #[test]
     fn the_next_threads_go_to_the_connections_that_have_the_fewest() {
         let pool = Arc::default();
@@ -289,12 +300,6 @@ mod tests {
             THREADS_PER_POOL
         );
         let modest = [1000, 1001, 1002].map(|disk| enter(&pool, disk, disk.into()));
-        let at = |greedy: &[ThreadRequest]| {
-            greedy
-                .iter()
-                .position(has_thread)
-                .expect("they have all threads but three")
-        };
         for threads in 0..=3 {
             assert_eq!(
                 modest.iter().filter(|request| has_thread(request)).count(),

@@ -71,11 +71,11 @@ impl AllowedPortal {
                 prefix,
                 port,
             } => {
-                let is_in = |address: IpAddr| {
-                    first.is_ipv4() == address.is_ipv4()
-                        && (bits(*first) ^ bits(address)) & mask(*prefix) == 0
-                };
-                *port == portal.port && address.is_some_and(is_in)
+                *port == portal.port
+                    && address.is_some_and(|address| {
+                        first.is_ipv4() == address.is_ipv4()
+                            && (bits(*first) ^ bits(address)) & mask(*prefix) == 0
+                    })
             }
             Self::One(one) => {
                 let is_same = match (one.address.parse::<IpAddr>(), address) {

@@ -228,8 +228,8 @@ pub(crate) fn upper_case(name: &U16Str) -> U16String {
 
 /// Returns whether two units are equal except for their case.
 fn is_same(unit: u16, other: u16) -> bool {
-    let upper = |unit| upper_case_unit(unit).unwrap_or(unit);
-    unit == other || upper(unit) == upper(other)
+    unit == other
+        || upper_case_unit(unit).unwrap_or(unit) == upper_case_unit(other).unwrap_or(other)
 }
 
 fn upper_case_unit(unit: u16) -> Option<u16> {
@@ -248,10 +248,9 @@ fn check_component(name: &str) -> Result<(), String> {
     if name == ".." {
         return Err(format!("contains the component {name:?}"));
     }
-    let is_refused = |byte: &u8| {
+    if let Some(bad) = name.bytes().find(|byte| {
         matches!(byte, b'"' | b'/' | b':' | b'?' | b'*' | b'|' | b'<' | b'>') || *byte < b' '
-    };
-    if let Some(bad) = name.bytes().find(is_refused) {
+    }) {
         return Err(format!(
             "contains the character {}",
             quoted(&char::from(bad).to_string())
@@ -268,17 +267,18 @@ fn check_component(name: &str) -> Result<(), String> {
 
 /// Returns whether Win32 interprets `name` as a device, with or without an extension.
 fn is_device(name: &str) -> bool {
+    fn is_one_of(name: &str, devices: &[&str]) -> bool {
+        devices
+            .iter()
+            .any(|device| device.eq_ignore_ascii_case(name))
+    }
+
     // Bytes, because a search for a `char` costs each component of each path more.
     let end = name
         .bytes()
         .position(|byte| byte == b'.')
         .unwrap_or(name.len());
     let stem = name[..end].trim_end_matches(' ');
-    let is_one_of = |name: &str, devices: &[&str]| {
-        devices
-            .iter()
-            .any(|device| device.eq_ignore_ascii_case(name))
-    };
     if is_one_of(stem, &["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]) {
         return true;
     }
@@ -414,12 +414,20 @@ mod tests {
     #[test]
     fn contract_09_containment_is_by_component_and_without_case() {
         let root = path(r"C:\var\lib\kubelet");
-        let below = |text: &str| path(text).below(&root).map(U16Str::to_string_lossy);
         assert_eq!(
-            below(r"c:\VAR\lib\Kubelet\pods\X").as_deref(),
+            path(r"c:\VAR\lib\Kubelet\pods\X")
+                .below(&root)
+                .map(U16Str::to_string_lossy)
+                .as_deref(),
             Some(r"pods\X")
         );
-        assert_eq!(below(r"C:\var\lib\kubelet").as_deref(), Some(""));
+        assert_eq!(
+            path(r"C:\var\lib\kubelet")
+                .below(&root)
+                .map(U16Str::to_string_lossy)
+                .as_deref(),
+            Some("")
+        );
         assert_eq!(
             path(r"C:\var\lib")
                 .below(&path(r"C:\"))
@@ -448,9 +456,12 @@ mod tests {
         assert!(path("C:\\\u{e9}\\x").below(&path("C:\\\u{c9}")).is_some());
     }
 
+    fn text(names: &U16Str) -> String {
+        names.to_string_lossy()
+    }
+
     #[test]
     fn a_path_is_split_at_its_last_separator() {
-        let text = |names: &U16Str| names.to_string_lossy();
         for (whole, above, last) in [(r"C:\a", "", "a"), (r"C:\a\b\c", r"a\b", "c")] {
             let whole = path(whole);
             assert_eq!(

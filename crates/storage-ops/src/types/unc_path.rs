@@ -70,9 +70,8 @@ impl UncPath {
     /// Parses a path as [`Self::parse`] does, also with a single separator at its beginning:
     /// `\host\share`.
     pub fn parse_loose(text: &str) -> OperationResult<Self> {
-        let is_separator = |letter| matches!(letter, '\\' | '/');
-        let rest = text.strip_prefix(is_separator);
-        if rest.is_some_and(|rest| !rest.starts_with(is_separator)) {
+        let rest = text.strip_prefix(['\\', '/']);
+        if rest.is_some_and(|rest| !rest.starts_with(['\\', '/'])) {
             return Self::parse(&format!(r"\{text}"));
         }
         Self::parse(text)
@@ -113,14 +112,15 @@ impl UncPath {
 /// Converts each letter that has exactly one other case to lower case. Windows and servers do not
 /// consider the Kelvin sign and k equal, although Unicode's lower case of the one is the other.
 pub(crate) fn lower_case(text: &str) -> String {
-    let of_letter = |letter: char| {
-        let mut lower = letter.to_lowercase();
-        match (lower.next(), lower.next()) {
-            (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
-            _ => letter,
-        }
-    };
-    text.chars().map(of_letter).collect()
+    text.chars()
+        .map(|letter| {
+            let mut lower = letter.to_lowercase();
+            match (lower.next(), lower.next()) {
+                (Some(lower), None) if lower.to_uppercase().eq([letter]) => lower,
+                _ => letter,
+            }
+        })
+        .collect()
 }
 
 impl fmt::Display for UncPath {
@@ -211,9 +211,12 @@ mod tests {
         }
     }
 
+    fn share(text: &str) -> String {
+        UncPath::parse(text).unwrap().share()
+    }
+
     #[test]
     fn contract_28_letters_that_only_a_language_considers_equal_name_different_shares() {
-        let share = |text: &str| UncPath::parse(text).unwrap().share();
         // The Kelvin, Angstrom and Ohm signs, the capital I with a dot, and the capital sharp s.
         for (odd, plain) in [
             ("\u{212a}", "k"),

@@ -105,9 +105,12 @@ mod tests {
         }
     }
 
+    fn of(path: &str) -> Option<(VolumeId, bool)> {
+        VolumeId::of_final_path(&U16String::from_str(path))
+    }
+
     #[test]
     fn a_final_path_is_parsed_into_its_volume_and_whether_it_is_the_root() {
-        let of = |path: &str| VolumeId::of_final_path(&U16String::from_str(path));
         let id = VolumeId::parse(ID).unwrap();
         assert_eq!(of(ID), Some((id, true)));
         assert_eq!(of(&format!(r"{ID}pods\x")), Some((id, false)));

@@ -148,11 +148,13 @@ impl DeviceQueries {
             let thread = Arc::downgrade(&alive);
             let (thread_os, shared) = (Arc::clone(os), Arc::clone(&scan));
             let current_span = tracing::Span::current();
-            let work = move |step_ended: &dyn Fn() -> bool| {
-                current_span.in_scope(|| ask(&*thread_os, &shared, query, step_ended));
-                drop(alive);
-            };
-            let has_ended = os.clock().run_watched(patience, Box::new(work));
+            let has_ended = os.clock().run_watched(
+                patience,
+                Box::new(move |step_ended| {
+                    current_span.in_scope(|| ask(&*thread_os, &shared, query, step_ended));
+                    drop(alive);
+                }),
+            );
             let mut targets = lock(&scan);
             for target in &*targets {
                 if let Some(number) = target.number {
@@ -180,14 +182,16 @@ impl DeviceQueries {
             patience = (patience / 2).max(LEAST_PATIENCE);
         }
         // The targets stay, because a thread that stayed behind may still set a number.
-        let take = |target: &mut Target<T, R>| {
-            let answer = match mem::replace(&mut target.state, State::LeftOut) {
-                State::Answered(answer) => Some(answer),
-                _ => None,
-            };
-            (target.device.clone(), answer)
-        };
-        lock(&scan).iter_mut().map(take).collect()
+        lock(&scan)
+            .iter_mut()
+            .map(|target| {
+                let answer = match mem::replace(&mut target.state, State::LeftOut) {
+                    State::Answered(answer) => Some(answer),
+                    _ => None,
+                };
+                (target.device.clone(), answer)
+            })
+            .collect()
     }
 
     /// Leaves out each waiting device that does not answer an earlier query. Returns whether another

@@ -175,10 +175,13 @@ mod tests {
         );
     }
 
+    fn places(size: u64) -> Vec<u64> {
+        at_end(size).map(|(_, at, _)| at).collect::<Vec<_>>()
+    }
+
     #[test]
     fn signatures_at_the_end_are_where_their_programs_write_them() {
         const GIB: u64 = 1 << 30;
-        let places = |size: u64| at_end(size).map(|(_, at, _)| at).collect::<Vec<_>>();
         let [gpt, gpt_4k, md, md_old] = [512, 4096, 8192, 65536].map(|back| GIB - back);
         let zfs = GIB - (512 << 10) + (16 << 10) + 20;
         assert_eq!(places(GIB), [gpt, gpt_4k, md, md_old, md_old, zfs]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use os::OsError;
 use os::abi::DiskAttributes;
 
-use crate::devices::{Disk, Partition};
+use crate::devices::Disk;
 use crate::error::{ErrorKind, OperationError, OperationResult, failed_precondition};
 use crate::error_class::ErrorClass;
 use crate::node::run::Run;
@@ -93,8 +93,8 @@ pub(super) fn make_online(run: Run<'_>, disk: &Disk, attributes: u64) -> Operati
     disk.set_attributes(run.os(), 0, DiskAttributes::OFFLINE)
 }
 
-/// Waits until each data partition of a disk has a volume, and returns those that have arrived by
-/// then. Meanwhile brings the disk online again if a policy takes it offline.
+/// Brings a disk online, waits until each of its data partitions has a volume, and returns those
+/// that have arrived by then. Brings the disk online again if a policy takes it offline meanwhile.
 pub(super) async fn wait_for_volumes_online(
     run: Run<'_>,
     disk: &Disk,
@@ -141,10 +141,9 @@ pub(super) async fn bring_volumes_online(
             .await?;
     }
     let volumes = readings::volume::wait_for_volumes(run, disk).await?;
-    let is_offline = |(_, state): &(Partition, VolumeState)| *state == VolumeState::Offline;
     if readings::volume::not_online(run.windows(), &volumes)
         .iter()
-        .any(is_offline)
+        .any(|(_, state)| *state == VolumeState::Offline)
     {
         tracing::warn!(
             disk = disk.number.0,

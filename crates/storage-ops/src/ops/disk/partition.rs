@@ -72,11 +72,15 @@ impl Operation for PartitionDisk {
         // Drivers list the volumes next, without a retry. The volumes of an offline disk arrive
         // when it is brought online. A policy may take it offline again.
         let mut pauses = run.pauses(run.timeouts().arrival);
+        let mut known_table = Some(table);
         let volumes = loop {
             if Self::is_left_offline(run, &disk).await? {
                 break DataVolumes::new();
             }
-            let volumes = readings::volume::data_volumes(run, &disk).await?;
+            let volumes = match known_table.take() {
+                Some(table) => readings::volume::volumes_of(run, disk.number, &table).await?,
+                None => readings::volume::data_volumes(run, &disk).await?,
+            };
             if readings::volume::have_arrived(&volumes) || !pauses.again().await {
                 break volumes;
             }

@@ -34,11 +34,9 @@ pub(super) fn end(
     refuse_mounted(run, &disks, refused)?;
     // A session that connects again gets its disks again, and Windows mounts their volumes at their
     // old mount points.
-    let check = || refuse_if_connected_again(run, iqn, session);
-    check()?;
+    refuse_if_connected_again(run, iqn, session)?;
     end_persistence(run, &session.instance)?;
-    log_out(run, iqn, &session.instance, check)?;
-    Ok(())
+    log_out(run, iqn, session)
 }
 
 /// The disks of a session.
@@ -172,33 +170,29 @@ fn end_persistence(run: Run<'_>, session: &Instance) -> OperationResult<()> {
 }
 
 /// Ends a session. Windows refuses that for as long as it uses a device of the session, such as a
-/// new disk. Calls `check` right before each attempt.
-fn log_out(
-    run: Run<'_>,
-    iqn: &Iqn,
-    session: &Instance,
-    check: impl Fn() -> OperationResult<()>,
-) -> OperationResult<()> {
+/// new disk.
+fn log_out(run: Run<'_>, iqn: &Iqn, session: &Session) -> OperationResult<()> {
     const BUSY: [OsError; 2] = [
         OsError::ISDSC_SESSION_BUSY,
         OsError::ISDSC_DEVICE_BUSY_ON_SESSION,
     ];
-    let identifier = identifier(session).to_owned();
+    let instance = &session.instance;
+    let identifier = identifier(instance).to_owned();
     let arguments = [("SessionIdentifier", Value::Text(identifier))];
     // Windows may spell the name otherwise than the request.
-    let target = target_path(session.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
+    let target = target_path(instance.text("TargetNodeAddress").unwrap_or(iqn.as_str()));
     let mut busy = None;
     let ended = run.windows().poll(run.timeouts().arrival, || {
-        check()?;
+        refuse_if_connected_again(run, iqn, session)?;
         match invoke(run, &target, "Disconnect", &arguments) {
             Err(error) if error.code.is_some_and(|code| BUSY.contains(&code)) => {
                 busy = Some(error);
                 Ok(None)
             }
-            outcome => {
-                let has_ended = || Ok(same_session(run, session)?.is_none());
-                allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, has_ended).map(|_| Some(()))
-            }
+            outcome => allow(OsError::ISDSC_INVALID_SESSION_ID, outcome, || {
+                Ok(same_session(run, instance)?.is_none())
+            })
+            .map(|_| Some(())),
         }
     })?;
     match (ended, busy) {

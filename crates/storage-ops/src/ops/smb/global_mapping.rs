@@ -20,12 +20,13 @@ pub(super) const CLASS: &str = "MSFT_SmbGlobalMapping";
 pub(super) fn find(run: Run<'_>, share: &str) -> OperationResult<Option<Instance>> {
     let wql = format!("SELECT * FROM {CLASS} WHERE RemotePath = {}", quote(share));
     // WMI may consider letters equal that Windows and servers do not.
-    let is_same = |mapping: &Instance| {
-        mapping
-            .text("RemotePath")
-            .is_none_or(|path| lower_case(path) == share)
-    };
-    Ok(query(run, Namespace::Smb, &wql)?.into_iter().find(is_same))
+    Ok(query(run, Namespace::Smb, &wql)?
+        .into_iter()
+        .find(|mapping| {
+            mapping
+                .text("RemotePath")
+                .is_none_or(|path| lower_case(path) == share)
+        }))
 }
 
 /// Returns the mappings to other shares of the server of `remote`, with their remote paths in lower
@@ -146,10 +147,9 @@ fn remove_stale(
             let span = tracing::Span::current();
             thread::scope(|scope| {
                 let (read, span) = (&read, &span);
-                let reader = |left| move || span.in_scope(|| read(left));
                 let threads: Vec<_> = locked
                     .iter()
-                    .map(|(left, _)| scope.spawn(reader(left)))
+                    .map(|(left, _)| scope.spawn(move || span.in_scope(|| read(left))))
                     .collect();
                 let joined = threads.into_iter().map(ScopedJoinHandle::join);
                 joined

@@ -14,6 +14,13 @@ use crate::provider::wmi::{query, query_one};
 /// The domain in which Windows writes IPv6 addresses in names.
 const IPV6_LITERAL: &str = ".ipv6-literal.net";
 
+fn refused(why: &str) -> OperationResult<()> {
+    let reason = format!(
+        "{why}; a mapping without a user would use the rights of LocalSystem on the node itself"
+    );
+    Err(OperationError::new(ErrorKind::PermissionDenied, reason))
+}
+
 /// Refuses `server`, the name or address of a server in lower case, if it is the node itself.
 ///
 /// Refuses a name with other characters than host names have too: Windows replaces, decodes or
@@ -23,17 +30,14 @@ pub(crate) fn refuse(run: Run<'_>, server: &str) -> OperationResult<()> {
     let (server, port) = server
         .split_once('@')
         .map_or((server, None), |(server, port)| (server, Some(port)));
-    let refused = |why: &str| {
-        let reason = format!(
-            "{why}; a mapping without a user would use the rights of LocalSystem on the node itself"
-        );
-        Err(OperationError::new(ErrorKind::PermissionDenied, reason))
-    };
-    let is_port = |part: &str| part == "ssl" || part.parse::<u16>().is_ok();
-    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if server.is_empty()
-        || !server.bytes().all(is_of_name)
-        || !port.is_none_or(|port| port.split('@').all(is_port))
+        || !server
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+        || !port.is_none_or(|port| {
+            port.split('@')
+                .all(|part| part == "ssl" || part.parse::<u16>().is_ok())
+        })
     {
         return refused(
             "without a user, the name of the server may have only ASCII letters, digits, '.', '-' \

@@ -4,7 +4,7 @@ use os::OsError;
 
 use super::mapping_state::Refusal;
 use crate::error::{ErrorKind, OperationError};
-use crate::error_class::{ErrorClass, is_unlisted};
+use crate::error_class::{ErrorClass, codes, is_unlisted};
 
 /// Returns the error of a request that leaves an existing mapping as it is.
 pub(super) fn refusal(refusal: Refusal, share: &str) -> OperationError {
@@ -32,30 +32,23 @@ pub(super) fn kept(code: OsError, share: &str, error: OperationError) -> Operati
     ) {
         return error;
     }
-    let OperationError { reason, .. } = unreadable(share, code);
     OperationError {
-        kind: ErrorKind::FailedPrecondition,
-        reason: format!("{reason}; it stays: {}", error.reason),
-        ..error
+        code: error.code,
+        ..unreadable(share, code).followed_by(format_args!("it stays: {}", error.reason))
     }
 }
 
 /// Returns the error of a mapping that cannot be read.
 fn unreadable(share: &str, code: OsError) -> OperationError {
     let error = OperationError::of(code, format!("{share} is mapped, but cannot be read"));
-    let reason = if ErrorClass::ServerUnreachable.contains(code) {
-        format!(
-            "{}; the mapping is kept for the files that are open on it",
-            error.reason
-        )
+    let advice = if ErrorClass::ServerUnreachable.contains(code) {
+        "the mapping is kept for the files that are open on it"
     } else {
-        format!("{}; if no pod uses the mapping, remove it", error.reason)
+        "if no pod uses the mapping, remove it"
     };
-    OperationError {
-        kind: ErrorKind::FailedPrecondition,
-        reason,
-        ..error
-    }
+    error
+        .followed_by(advice)
+        .with_kind(ErrorKind::FailedPrecondition)
 }
 
 /// Adds to the error of a conflict what an operator can do. `remaining` names other mappings of the
@@ -65,15 +58,10 @@ pub(super) fn of_conflict(error: &OperationError, remaining: &[String]) -> Opera
         [] => String::new(),
         _ => format!("remove those that no pod uses ({}), ", remaining.join(", ")),
     };
-    let reason = format!(
-        "{}; Windows allows one user per server at a time, and a restart makes it forget the user \
-         of a mapping; {others}use the same user for all shares, or another name of the server",
-        error.reason
-    );
-    OperationError {
-        reason,
-        ..error.clone()
-    }
+    error.clone().followed_by(format_args!(
+        "Windows allows one user per server at a time, and a restart makes it forget the user of a \
+         mapping; {others}use the same user for all shares, or another name of the server"
+    ))
 }
 
 /// Adds to the error of a mapping that was not created the meaning of its code for an operator. An
@@ -99,11 +87,9 @@ pub(super) fn of_creation(server: &str, error: OperationError) -> OperationError
         _ if ErrorClass::ServerUnreachable.contains(code) => ErrorKind::FailedPrecondition,
         kind => kind,
     };
-    OperationError {
-        kind,
-        reason: format!("{}; {}", error.reason, remedy.replace("{server}", server)),
-        ..error
-    }
+    error
+        .followed_by(remedy.replace("{server}", server))
+        .with_kind(kind)
 }
 
 const REFUSES: &str =
@@ -116,117 +102,89 @@ const UNREACHABLE: &str = "{server} cannot be reached; check that the node resol
 /// the server.
 const REMEDIES: &[(&[OsError], &str)] = &[
     (
-        &[OsError::NO_SUCH_LOGON_SESSION],
+        codes! { NO_SUCH_LOGON_SESSION },
         "the user name needs a domain, such as DOMAIN\\user; any domain will do for a server \
          without one",
     ),
     (
-        &[OsError::BAD_NET_NAME],
+        codes! { BAD_NET_NAME },
         "{server} has no such share, or is failing over",
     ),
     (
-        &[OsError::INVALID_PASSWORD],
+        codes! { INVALID_PASSWORD },
         "the node has a session with {server} for this user with another password; check the \
          credentials",
     ),
     (
-        &[OsError::ACCESS_DENIED],
+        codes! { ACCESS_DENIED },
         "the account may not use the share; check its permissions on {server}",
     ),
     (
-        &[
-            OsError::NOT_ENOUGH_MEMORY,
-            OsError::NO_SYSTEM_RESOURCES,
-            OsError::NOT_ENOUGH_QUOTA,
-            OsError::WORKING_SET_QUOTA,
-            OsError::OUT_OF_STRUCTURES,
-        ],
+        codes! {
+            NOT_ENOUGH_MEMORY NO_SYSTEM_RESOURCES NOT_ENOUGH_QUOTA WORKING_SET_QUOTA
+            OUT_OF_STRUCTURES
+        },
         "the node may have too many mappings; remove those that no pod uses",
     ),
     (
-        &[
-            OsError::NOT_ENOUGH_SERVER_MEMORY,
-            OsError::REMOTE_SESSION_LIMIT_EXCEEDED,
-            OsError::CONNECTION_COUNT_LIMIT,
-            OsError::LICENSE_QUOTA_EXCEEDED,
-        ],
+        codes! {
+            NOT_ENOUGH_SERVER_MEMORY REMOTE_SESSION_LIMIT_EXCEEDED CONNECTION_COUNT_LIMIT
+            LICENSE_QUOTA_EXCEEDED
+        },
         "{server} accepts no more connections of the node or the account; remove mappings that no \
          pod uses, or raise its limit",
     ),
     (
-        &[OsError::NETWORK_ACCESS_DENIED],
+        codes! { NETWORK_ACCESS_DENIED },
         "{server} may not support SMB encryption; turn it on there, or use csi-proxy's flag \
       -require-privacy=false",
     ),
     (
-        &[OsError::SMB1_NOT_AVAILABLE],
+        codes! { SMB1_NOT_AVAILABLE },
         "turn SMB 2 or 3 on at {server}",
     ),
     (
-        &[
-            OsError::NO_NET_OR_BAD_PATH,
-            OsError::NO_NETWORK,
-            OsError::NET_NOT_STARTED,
-            OsError::WKSTA_NOT_STARTED,
-        ],
+        codes! { NO_NET_OR_BAD_PATH NO_NETWORK NET_NOT_STARTED WKSTA_NOT_STARTED },
         "start or restart the service LanmanWorkstation on the node, and check the name of \
          {server}",
     ),
     (
-        &[
-            OsError::SMB_GUEST_LOGON_BLOCKED,
-            OsError::SMB_GUEST_LOGON_BLOCKED_SIGNING_REQUIRED,
-        ],
+        codes! { SMB_GUEST_LOGON_BLOCKED SMB_GUEST_LOGON_BLOCKED_SIGNING_REQUIRED },
         "{server} accepts the user only as a guest; use an account that it knows",
     ),
     (
-        &[OsError::WRONG_TARGET_NAME, OsError::MUTUAL_AUTH_FAILED],
+        codes! { WRONG_TARGET_NAME MUTUAL_AUTH_FAILED },
         "use the name of {server} that its account in the domain has (its service principal name)",
     ),
     (
-        &[OsError::TIME_SKEW],
+        codes! { TIME_SKEW },
         "set the clocks of the node, of {server} and of the domain controllers",
     ),
     (
-        &[
-            OsError::NO_LOGON_SERVERS,
-            OsError::DOWNGRADE_DETECTED,
-            OsError::CANT_ACCESS_DOMAIN_INFO,
-            OsError::NO_SUCH_DOMAIN,
-            OsError::DOMAIN_CONTROLLER_NOT_FOUND,
-        ],
+        codes! {
+            NO_LOGON_SERVERS DOWNGRADE_DETECTED CANT_ACCESS_DOMAIN_INFO NO_SUCH_DOMAIN
+            DOMAIN_CONTROLLER_NOT_FOUND
+        },
         "check that the node or {server} reaches a domain controller, and the domain of the user \
          name",
     ),
     (
-        &[
-            OsError::NO_TRUST_LSA_SECRET,
-            OsError::NO_TRUST_SAM_ACCOUNT,
-            OsError::TRUSTED_DOMAIN_FAILURE,
-            OsError::TRUSTED_RELATIONSHIP_FAILURE,
-            OsError::TRUST_FAILURE,
-        ],
+        codes! {
+            NO_TRUST_LSA_SECRET NO_TRUST_SAM_ACCOUNT TRUSTED_DOMAIN_FAILURE
+            TRUSTED_RELATIONSHIP_FAILURE TRUST_FAILURE
+        },
         "repair the membership of the node or of {server} in the domain",
     ),
     (
-        &[
-            OsError::LOGIN_TIME_RESTRICTION,
-            OsError::LOGIN_WKSTA_RESTRICTION,
-            OsError::LOGON_NOT_GRANTED,
-            OsError::LOGON_TYPE_NOT_GRANTED,
-            OsError::ACCOUNT_EXPIRED,
-            OsError::ACCOUNT_PASSWORD_EXPIRED,
-            OsError::AUTHENTICATION_FIREWALL_FAILED,
-            OsError::NTLM_BLOCKED,
-            OsError::BAD_USERNAME,
-            OsError::NONE_MAPPED,
-            OsError::NOT_AUTHENTICATED,
-            OsError::NOT_LOGGED_ON,
-        ],
+        codes! {
+            LOGIN_TIME_RESTRICTION LOGIN_WKSTA_RESTRICTION LOGON_NOT_GRANTED LOGON_TYPE_NOT_GRANTED
+            ACCOUNT_EXPIRED ACCOUNT_PASSWORD_EXPIRED AUTHENTICATION_FIREWALL_FAILED NTLM_BLOCKED
+            BAD_USERNAME NONE_MAPPED NOT_AUTHENTICATED NOT_LOGGED_ON
+        },
         REFUSES,
     ),
     (
-        &[OsError::WBEM_FAILED],
+        codes! { WBEM_FAILED },
         "the SMB client gives no reason; the event logs Microsoft-Windows-SmbClient/Connectivity and \
       Microsoft-Windows-SmbClient/Security on the node may have it",
     ),

@@ -311,13 +311,13 @@ pub(crate) fn grant_access(run: Run<'_>, volume: VolumeId) -> OperationResult<()
         let Some(mut entries) = root.security_descriptor()?.entries else {
             return Ok(());
         };
-        let entry = |sid| AccessEntry {
+        let granted = writers.iter().cloned().map(|sid| AccessEntry {
             kind: EntryKind::Allow,
             flags: INHERITED,
             rights: MODIFY,
             sid,
-        };
-        let granted: Vec<_> = writers.iter().cloned().map(entry).collect();
+        });
+        let granted: Vec<_> = granted.collect();
         // Present already if this is a repetition.
         entries.retain(|entry| !granted.contains(entry));
         entries.extend(granted);

@@ -49,13 +49,16 @@ pub(super) fn place(node: &Node, volume: VolumeId) -> OperationResult<Place> {
             let mut all = directories.iter();
             all.find(|directory| path.is_in(directory) && !path.is_same(directory))
         });
-        let is_for_drivers = |path: &HostPath| node.directories.check(path, None).is_ok();
         match (path, directory, &unknown) {
             (Some(path), Some(directory), _) => {
                 is_mounted |= is_mount_point_of(os, &path, volume)?;
                 above.push(directory.clone());
             }
-            (path, _, Some(error)) if !path.as_ref().is_some_and(is_for_drivers) => {
+            (path, _, Some(error))
+                if path
+                    .as_ref()
+                    .is_none_or(|path| node.directories.check(path, None).is_err()) =>
+            {
                 return Err(error.clone());
             }
             _ => return Ok(Place::Elsewhere(format!("{text} is not"))),
@@ -76,11 +79,12 @@ fn place_of(os: &dyn Os, directory: &HostPath) -> OperationResult<Option<HostPat
     match path {
         Err(error) if error.is_of(ErrorClass::DirectoryMissing) => Ok(None),
         Err(error) => {
-            let reason = format!(
-                "the directory {directory} of csi-proxy's flag -format-again cannot be opened: {}",
-                error.reason
+            let context = format_args!(
+                "the directory {directory} of csi-proxy's flag -format-again cannot be opened"
             );
-            Err(OperationError { reason, ..error }.with_kind(ErrorKind::FailedPrecondition))
+            Err(error
+                .in_context(context)
+                .with_kind(ErrorKind::FailedPrecondition))
         }
         Ok(path) => Ok(node_volumes::of_dos_path(&path)),
     }

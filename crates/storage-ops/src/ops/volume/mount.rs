@@ -234,13 +234,11 @@ fn after(code: OsError, failed: OperationError) -> OperationError {
 
 /// Returns the error of a mount that has failed, after the mount points of the volume could not be
 /// listed because of `code`.
-fn without_undo(mut error: OperationError, code: OsError) -> OperationError {
-    error.reason = format!(
-        "{}; if Windows has mounted the volume at another directory instead, that mount was not \
-         undone, because the mount points of the volume could not be listed before: {code}",
-        error.reason
-    );
-    error
+fn without_undo(error: OperationError, code: OsError) -> OperationError {
+    error.followed_by(format_args!(
+        "if Windows has mounted the volume at another directory instead, that mount was not \
+         undone, because the mount points of the volume could not be listed before: {code}"
+    ))
 }
 
 fn not_mounted() -> OperationError {
@@ -262,6 +260,10 @@ fn not_mounted_at(directory: &dyn Handle) -> OperationResult<()> {
     }
 }
 
+fn is_no_link(directory: &dyn Handle) -> OsResult<bool> {
+    Ok(Link::of(directory)?.is_none())
+}
+
 /// Removes the mount point of `volume` at `entry`, which is open as `target`, with the
 /// same steps as [`MountVolume::check_or_mount_otherwise`]. While the directory is not held, a
 /// container can make its path lead to another mount point of the same name (docs/security.md).
@@ -279,8 +281,7 @@ async fn remove_mount_point(
     let Err(code) = os.delete_volume_mount_point(&path) else {
         return Ok(());
     };
-    let is_removed = |directory: &dyn Handle| Ok::<_, OsError>(Link::of(directory)?.is_none());
-    if is_removed(&*target)? {
+    if is_no_link(&*target)? {
         return Ok(());
     }
     run.windows().fallbacks.record(Fallback::Unmount, code);
@@ -288,7 +289,7 @@ async fn remove_mount_point(
     if code != OsError::SHARING_VIOLATION || !held.prevents_unmount(windows) {
         run.enter(PoolKind::Wmi).await;
         let removed = report::change_access_path(run, volume, "RemoveAccessPath", &path);
-        if is_removed(&*target)? {
+        if is_no_link(&*target)? {
             return Ok(());
         }
         let failed = removed.err().unwrap_or_else(|| {
@@ -300,7 +301,7 @@ async fn remove_mount_point(
     }
     drop(target);
     let removed = os.delete_volume_mount_point(&path);
-    if is_removed(&*entry.open()?)? {
+    if is_no_link(&*entry.open()?)? {
         Ok(())
     } else {
         Ok(removed?)

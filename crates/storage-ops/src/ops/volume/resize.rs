@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use os::OsError;
-use os::abi::ControlCode;
+use os::abi::{ControlCode, DiskExtent};
 use zerocopy::IntoBytes;
 
 use crate::devices::disk::MIB;
@@ -79,8 +79,9 @@ impl Operation for ResizeVolume {
             ResizeTarget::Volume(volume) => volume,
             ResizeTarget::FirstVolumeOfDisk(disk) => {
                 let volumes = ListVolumesOnDisk { disk, partition: 0 }.run(run).await?;
-                let none = || OperationError::not_found(format!("no volume was found on {disk}"));
-                *volumes.first().ok_or_else(none)?
+                *volumes.first().ok_or_else(|| {
+                    OperationError::not_found(format!("no volume was found on {disk}"))
+                })?
             }
         };
         let number = run.locked_disk().expect("the disk of the volume is locked");
@@ -98,6 +99,7 @@ impl Operation for ResizeVolume {
         let partition = *partition.ok_or_else(|| {
             OperationError::precondition("no partition begins where the volume begins")
         })?;
+        let mut length = length_of(&extent);
         if let Some(size) = self
             .new_size(run, &disk, &table, &partition, volume)
             .await?
@@ -106,9 +108,9 @@ impl Operation for ResizeVolume {
             // To grow a volume cannot be undone.
             node_volumes::refuse_volume(run, volume).await?;
             let is_largest = self.size == 0;
-            grow(run, &disk, &partition, volume, size, is_largest).await?;
+            length = grow(run, &disk, &partition, volume, size, is_largest).await?;
         }
-        fill_partition(run, volume).await
+        fill_partition(run, volume, length).await
     }
 }
 
@@ -216,13 +218,16 @@ const LEAST_GROWTH_OF_GO: u64 = 100 * MIB;
 /// Returns the offset up to which a partition can grow: the offset of the next partition, or the
 /// end of the extended partition that contains it. `None` means the end of the disk.
 fn end_of_space(table: &PartitionTable, partition: &Partition) -> Option<u64> {
-    let end = |other: &Partition| other.offset.saturating_add(other.length);
-    let limit = |other: &Partition| match other.offset.cmp(&partition.offset) {
-        Ordering::Greater => Some(other.offset),
-        Ordering::Less => Some(end(other)).filter(|limit| *limit >= end(partition)),
-        Ordering::Equal => None,
-    };
-    table.partitions.iter().filter_map(limit).min()
+    table
+        .partitions
+        .iter()
+        .filter_map(|other| match other.offset.cmp(&partition.offset) {
+            Ordering::Greater => Some(other.offset),
+            Ordering::Less => Some(other.offset.saturating_add(other.length))
+                .filter(|limit| *limit >= partition.offset.saturating_add(partition.length)),
+            Ordering::Equal => None,
+        })
+        .min()
 }
 
 /// Returns the end of the space that an MBR can describe: its numbers of sectors have 32 bits.
@@ -233,8 +238,13 @@ pub(crate) fn end_of_mbr(disk: &Disk) -> u64 {
     sector.max(512) << 32
 }
 
-/// Grows the partition to `size` bytes, together with its file system. The storage provider may
-/// refuse it.
+/// Returns the length of an extent in bytes.
+fn length_of(extent: &DiskExtent) -> u64 {
+    u64::try_from(extent.length).unwrap_or_default()
+}
+
+/// Grows the partition to `size` bytes, together with its file system, and returns its length. The
+/// storage provider may refuse it.
 async fn grow(
     run: Run<'_>,
     disk: &Disk,
@@ -242,16 +252,16 @@ async fn grow(
     volume: VolumeId,
     size: u64,
     is_largest: bool,
-) -> OperationResult<()> {
+) -> OperationResult<u64> {
     if !msft_storage::resize(run, disk, partition, size, is_largest).await? {
-        return Ok(());
+        return Ok(partition.length);
     }
     readings::disk::update(run, disk).await?;
     let mut pauses = run.pauses(run.timeouts().arrival);
     loop {
-        let extent = readings::volume::extent(run, volume).await?;
-        if u64::try_from(extent.length).unwrap_or_default() > partition.length {
-            return Ok(());
+        let length = length_of(&readings::volume::extent(run, volume).await?);
+        if length > partition.length {
+            return Ok(length);
         }
         if !pauses.again().await {
             return failed_precondition(
@@ -261,38 +271,36 @@ async fn grow(
     }
 }
 
-/// Grows the file system to the size of its partition, if an earlier attempt was interrupted in
+/// Grows the file system to the `length` of its partition, if an earlier attempt was interrupted in
 /// between.
-async fn fill_partition(run: Run<'_>, volume: VolumeId) -> OperationResult<()> {
+async fn fill_partition(run: Run<'_>, volume: VolumeId, length: u64) -> OperationResult<()> {
     run.enter(PoolKind::Disks).await;
     let total = match readings::volume::stats(run, volume).await {
         Ok(stats) => stats.total,
         Err(error) if error.code == Some(OsError::UNRECOGNIZED_VOLUME) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let extent = readings::volume::extent(run, volume).await?;
-    let length = u64::try_from(extent.length).unwrap_or_default();
     if length < total.saturating_add(MIB) {
         return Ok(());
     }
     let most_clusters = match readings::file_system::detect(run.windows(), volume)? {
-        FileSystem::Named(name) if name == "NTFS" => i64::from(u32::MAX),
-        FileSystem::Named(name) if name == "ReFS" => i64::MAX,
+        FileSystem::Named(name) if name == "NTFS" => u64::from(u32::MAX),
+        FileSystem::Named(name) if name == "ReFS" => u64::MAX,
         _ => return Ok(()),
     };
-    run.ensure_locked(&LockKey::Disk(DiskNumber(extent.disk_number)))?;
+    readings::volume::locked_disk_of(run, volume).await?;
     node_volumes::refuse_volume(run, volume).await?;
     run.begin_mutation()?;
     let handle = volume::open(run.os(), volume, &OPEN_FOR_CHANGE)?;
     let size = file_system::full_size(&*handle)?;
     let (sector, cluster) = (
-        i64::from(size.bytes_per_sector.max(512)),
-        i64::from(size.sectors_per_unit.max(1)),
+        u64::from(size.bytes_per_sector.max(512)),
+        u64::from(size.sectors_per_unit.max(1)),
     );
-    let clusters = (extent.length / sector / cluster).min(most_clusters);
+    let clusters = (length / sector / cluster).min(most_clusters);
     // One cluster may be missing: that of the backup boot sector. Windows refuses to grow a file
     // system by less than another.
-    if u64::try_from(clusters).unwrap_or_default() <= size.total_units.saturating_add(1) {
+    if clusters <= size.total_units.saturating_add(1) {
         return Ok(());
     }
     let sectors = clusters * cluster;
@@ -314,15 +322,18 @@ mod tests {
     use super::end_of_space;
     use crate::devices::{Partition, PartitionKind, PartitionTable, TableStyle};
 
-    #[test]
-    fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {
-        let partition = |number, offset, length, kind| Partition {
+    fn partition(number: u32, offset: u64, length: u64, kind: PartitionKind) -> Partition {
+        Partition {
             number,
             offset,
             length,
             kind,
             is_active: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_partition_can_grow_up_to_the_next_one_and_within_its_extended_partition() {
         let partitions = vec![
             partition(1, 10, 20, PartitionKind::Data),
             partition(0, 40, 60, PartitionKind::Other),

@@ -18,6 +18,12 @@ use crate::windows::Fallback;
 /// The text by which drivers recognize that no volume is mounted at a path. Part of the contract.
 const NOT_MOUNTED: &str = "because it does not exist";
 
+fn not_mounted(why: &str) -> OperationError {
+    OperationError::not_found(format!(
+        "the mount point cannot be found {NOT_MOUNTED} ({why})"
+    ))
+}
+
 /// Finds the volume that is mounted at a path, or at the target of the link at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetVolumeIdFromTargetPath {
@@ -35,11 +41,6 @@ impl Operation for GetVolumeIdFromTargetPath {
     }
 
     async fn run(&self, run: Run<'_>) -> OperationResult<VolumeId> {
-        let not_mounted = |why: &str| {
-            OperationError::not_found(format!(
-                "the mount point cannot be found {NOT_MOUNTED} ({why})"
-            ))
-        };
         let path = self.target.to_nt();
         let found = match open_itself(run, &self.target).await? {
             Err(code) if ErrorClass::TargetMissing.contains(code) => {
@@ -85,8 +86,9 @@ impl Operation for GetVolumeIdFromTargetPath {
                 .map_err(OperationError::from)
                 .and_then(|path| volume_under(&path)),
         };
-        let second = || mounted_by(run.node(), link).map(|volume| (volume, true));
-        let (volume, is_root) = run.or_fallback_here(Fallback::TargetVolume, first, second)?;
+        let (volume, is_root) = run.or_fallback_here(Fallback::TargetVolume, first, || {
+            mounted_by(run.node(), link).map(|volume| (volume, true))
+        })?;
         // A link to an ordinary directory of the same volume does not lead to a mount point.
         if !is_root && closest(run.node(), &self.target.parent())? == volume {
             return Err(not_mounted("the path is a link to an ordinary directory"));
