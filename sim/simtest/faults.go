@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 // Fault is a fault that was injected. It fails the test if it has disturbed no call when the test ends, because the test

@@ -29,7 +29,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 // Environment is the variable that names the program csi-proxy-sim.

@@ -13,7 +13,7 @@ use std::{fs, io};
 use clap::Args;
 
 use crate::summary::Summary;
-use crate::{Error, checks, go, process, setup, windows, workspace};
+use crate::{Error, checks, process, setup, windows, workspace};
 
 mod contents;
 mod hive;
@@ -143,16 +143,14 @@ fn crates() -> Result<Summary, Error> {
     Ok(Summary::passed())
 }
 
-/// Packs the Go module for the tests of drivers, with the stubs, and compiles what is in the
-/// archive.
+/// Packs the Go module for the tests of drivers, and compiles what is in the archive.
 fn go_module() -> Result<Summary, Error> {
     const NAME: &str = "csi-proxy-simtest";
-    go::generate_stubs()?;
     let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
     let unpack =
         "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
-        cp -r simcontrol ../../LICENSE \"$0\"";
+        cp ../../LICENSE \"$0\"";
     let mut sh = Command::new("sh");
     process::must_succeed(
         sh.current_dir(workspace::root().join("sim/simtest"))

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"csi-proxy.local/simtest"
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 var record = flag.Bool("record", false, "record testdata/recorded.json in TestLifeCycle")
