@@ -18,6 +18,7 @@ use crate::{Error, checks, process, setup, windows, workspace};
 mod contents;
 mod hive;
 mod images;
+mod packages;
 mod programs;
 mod sbom;
 
@@ -83,6 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     }
     sum += Summary::of_step("SBOM", || sbom::make(&wanted));
     sum += Summary::of_step("images", || images::make(&wanted));
+    sum += Summary::of_step("packages", || packages::make(&wanted));
     if options.platform.is_none() {
         sum += Summary::of_step("contents", contents::check);
     }
@@ -149,7 +151,7 @@ fn go_module() -> Result<Summary, Error> {
     let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
     let unpack =
-        "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
+        "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto ':!csi-proxy-sim' | tar -x -C \"$0\" &&
         cp ../../LICENSE \"$0\"";
     let mut sh = Command::new("sh");
     process::must_succeed(
