@@ -2066,7 +2066,9 @@ type RestartRequest struct {
 	// Give each disk except disk 0 the number of another one, as can happen at any start of Windows.
 	RenumberDisks bool `protobuf:"varint,2,opt,name=renumber_disks,json=renumberDisks,proto3" json:"renumber_disks,omitempty"`
 	// Chooses the new numbers.
-	Seed          uint64 `protobuf:"varint,3,opt,name=seed,proto3" json:"seed,omitempty"`
+	Seed uint64 `protobuf:"varint,3,opt,name=seed,proto3" json:"seed,omitempty"`
+	// Start as the node of this node file instead, with nothing of the present node.
+	NodeFile      *string `protobuf:"bytes,4,opt,name=node_file,json=nodeFile,proto3,oneof" json:"node_file,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2120,6 +2122,13 @@ func (x *RestartRequest) GetSeed() uint64 {
 		return x.Seed
 	}
 	return 0
+}
+
+func (x *RestartRequest) GetNodeFile() string {
+	if x != nil && x.NodeFile != nil {
+		return *x.NodeFile
+	}
+	return ""
 }
 
 type RestartResponse struct {
@@ -3336,12 +3345,15 @@ const file_sim_control_proto_rawDesc = "" +
 	"primitives\"5\n" +
 	"\tPrimitive\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05calls\x18\x02 \x01(\x04R\x05calls\"l\n" +
+	"\x05calls\x18\x02 \x01(\x04R\x05calls\"\x9c\x01\n" +
 	"\x0eRestartRequest\x12\x1f\n" +
 	"\vdaemon_only\x18\x01 \x01(\bR\n" +
 	"daemonOnly\x12%\n" +
 	"\x0erenumber_disks\x18\x02 \x01(\bR\rrenumberDisks\x12\x12\n" +
-	"\x04seed\x18\x03 \x01(\x04R\x04seed\"\x11\n" +
+	"\x04seed\x18\x03 \x01(\x04R\x04seed\x12 \n" +
+	"\tnode_file\x18\x04 \x01(\tH\x00R\bnodeFile\x88\x01\x01B\f\n" +
+	"\n" +
+	"_node_file\"\x11\n" +
 	"\x0fRestartResponse\"9\n" +
 	"\x13AdvanceClockRequest\x12\"\n" +
 	"\fmilliseconds\x18\x01 \x01(\x04R\fmilliseconds\"\x16\n" +
@@ -3597,6 +3609,7 @@ func file_sim_control_proto_init() {
 		(*Fault_DelayMilliseconds)(nil),
 		(*Fault_Crash)(nil),
 	}
+	file_sim_control_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
