@@ -14,6 +14,7 @@ use crate::process::KillOnDrop;
 use crate::summary::Summary;
 use crate::{Error, process, setup, test, windows, wine, workspace};
 
+mod fetch;
 mod node_plugins;
 pub(crate) mod programs;
 
@@ -148,7 +149,12 @@ fn simtest() -> Result<Summary, Error> {
         "the Go stubs in git are current: cargo run -p csi-proxy-simtest --example go_stubs",
         diff.arg(workspace::root().join("sim/simtest/simcontrol")),
     );
-    for name in ["simtest.test", "simtest-example.test"] {
+    sum += fetch::test()?;
+    for name in [
+        "simtest.test",
+        "simtest-example.test",
+        "simtest-sanity.test",
+    ] {
         sum += Summary::of_tests(programs::tests(name)?.env(
             "CSI_PROXY_SIM",
             workspace::target().join("debug").join(windows::SIMULATOR),

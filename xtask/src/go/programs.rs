@@ -9,7 +9,7 @@ use crate::{Error, process, workspace};
 
 /// Each program, the folder of its package, and the file that takes the place of `go.mod`, if any.
 /// A name with `.test` is a program of tests, and one that ends with `.exe` is for Windows.
-const PROGRAMS: [(&str, &str, &str); 17] = [
+const PROGRAMS: [(&str, &str, &str); 18] = [
     ("client-pinned", "verify/go-client", ""),
     ("client-newest", "verify/go-client", "newest.mod"),
     ("client-pinned.test", "verify/go-client", ""),
@@ -29,6 +29,7 @@ const PROGRAMS: [(&str, &str, &str); 17] = [
     ("node-plugins.test", "verify/node-plugins", ""),
     ("simtest.test", "sim/simtest", ""),
     ("simtest-example.test", "sim/simtest/example", ""),
+    ("simtest-sanity.test", "sim/simtest/sanity", ""),
     (DEPLOY_TESTS, "verify/deploy", ""),
     (INTEGRATION_TESTS, "verify/go-program", ""),
 ];
