@@ -5,6 +5,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -26,8 +28,10 @@ func (*identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 	}}, nil
 }
 
-// Probe tells whether csi-proxy answers. The plugin is not ready until csi-proxy runs, and need not be restarted then.
+// Probe tells whether csi-proxy answers. The plugin is not ready until csi-proxy runs, and need not be restarted then. Any
+// answer will do: kubelet's folder may be another one, whose question csi-proxy refuses.
 func (i *identity) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	_, err := i.proxy.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: `C:\var\lib\kubelet`})
-	return &csi.ProbeResponse{Ready: wrapperspb.Bool(err == nil)}, nil
+	code := status.Code(err)
+	return &csi.ProbeResponse{Ready: wrapperspb.Bool(code != codes.Unavailable && code != codes.DeadlineExceeded)}, nil
 }

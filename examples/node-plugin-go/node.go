@@ -51,10 +51,14 @@ func (n *node) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequ
 	if err := checkCapability(req.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
-	if _, err := n.proxy.disks.Rescan(ctx, &disk.RescanRequest{}); err != nil {
-		return nil, err
-	}
 	number, found, err := n.findDisk(ctx, req.GetVolumeId())
+	if err == nil && !found {
+		// Only now: a bus that does not answer holds up a rescan, and so would hold up all volumes.
+		if _, err := n.proxy.disks.Rescan(ctx, &disk.RescanRequest{}); err != nil {
+			return nil, err
+		}
+		number, found, err = n.findDisk(ctx, req.GetVolumeId())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,12 @@
 package simtest
 
 import (
+	"context"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 // Fault is a fault that was injected. It fails the test if it has disturbed no call when the test ends, because the test
@@ -13,8 +14,8 @@ import (
 type Fault struct {
 	node *Node
 	id   uint64
-	// last is how often the fault had happened when it was cleared.
-	last      uint64
+	// last is the fault as it was when it was cleared.
+	last      *simcontrol.InjectedFault
 	isCleared bool
 	mayMiss   bool
 }
@@ -113,10 +114,11 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 	n.must(err)
 	f.id = injected.GetId()
 	n.t.Cleanup(func() {
+		n.t.Helper() // An error is that of the line that has injected the fault.
 		if !f.isCleared {
 			f.Clear()
 		}
-		if !f.mayMiss && !n.t.Failed() && f.last == 0 {
+		if !f.mayMiss && !n.t.Failed() && f.last.GetHits() == 0 {
 			n.t.Errorf("the fault has disturbed no call: %v", fault)
 		}
 	})
@@ -126,14 +128,26 @@ func (n *Node) Inject(fault *simcontrol.Fault, opts ...FaultOption) *Fault {
 // Wait waits until the fault has disturbed this many calls. A call that is held counts when it begins to wait.
 func (f *Fault) Wait(hits uint64) {
 	f.node.t.Helper()
-	_, err := f.node.Simulation.WaitForFault(within(f.node.t), &simcontrol.WaitForFaultRequest{Id: f.id, Hits: hits})
+	f.WaitContext(within(f.node.t), hits)
+}
+
+// WaitContext does as Wait does, and fails the test when the context ends.
+func (f *Fault) WaitContext(ctx context.Context, hits uint64) {
+	f.node.t.Helper()
+	_, err := f.node.Simulation.WaitForFault(ctx, &simcontrol.WaitForFaultRequest{Id: f.id, Hits: hits})
 	if err != nil {
-		f.node.t.Fatalf("the fault has disturbed %d of %d calls within %v: %v", f.Hits(), max(hits, 1), patience, err)
+		f.node.t.Fatalf("the fault has disturbed %d of %d calls: %v", f.Hits(), max(hits, 1), err)
 	}
 }
 
 // Hits returns how many calls the fault has disturbed.
-func (f *Fault) Hits() uint64 {
+func (f *Fault) Hits() uint64 { f.node.t.Helper(); return f.now().GetHits() }
+
+// LastHit returns the last call that the fault has disturbed: the RPC or the call of Windows, and its object.
+func (f *Fault) LastHit() string { f.node.t.Helper(); return f.now().GetLastHit() }
+
+// now returns the fault as it is now; nil if somebody else has cleared it.
+func (f *Fault) now() *simcontrol.InjectedFault {
 	f.node.t.Helper()
 	if f.isCleared {
 		return f.last
@@ -142,16 +156,16 @@ func (f *Fault) Hits() uint64 {
 	f.node.must(err)
 	for _, fault := range list.GetFaults() {
 		if fault.GetId() == f.id {
-			return fault.GetHits()
+			return fault
 		}
 	}
-	return 0
+	return nil
 }
 
 // Clear removes the fault, and releases the calls that it holds or delays.
 func (f *Fault) Clear() {
 	f.node.t.Helper()
-	f.last = f.Hits()
+	f.last = f.now()
 	_, err := f.node.Simulation.ClearFaults(within(f.node.t), &simcontrol.ClearFaultsRequest{Id: f.id})
 	f.node.must(err)
 	f.isCleared = true

@@ -1,4 +1,4 @@
-module csi-proxy.local/simtest
+module github.com/OWNER/csi-proxy/sim/simtest
 
 go 1.25.0
 

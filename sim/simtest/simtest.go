@@ -5,7 +5,8 @@
 //	node.FailRPC("volume/MountVolume", codes.Aborted, simtest.Times(1))
 //
 // The program is found by the option Program, by the environment variable CSI_PROXY_SIM, or on the PATH. It needs neither
-// Windows nor privileges. Each node is a process of its own, so tests can run in parallel.
+// Windows nor privileges. Each node is a process of its own, so tests can run in parallel. It ends with the test, also if
+// the test is killed.
 //
 // A method that fails ends the test. The stubs of the control API, for everything that has no method here, are in the
 // package simcontrol.
@@ -18,7 +19,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -29,20 +29,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 // Environment is the variable that names the program csi-proxy-sim.
 const Environment = "CSI_PROXY_SIM"
 
 // Address is the variable that names the TCP address of a csi-proxy-sim that is running already, such as one in a
-// container that was started with -listen. Start then uses that node, whose flags and node file it cannot choose: it skips
-// tests with a node file that is not empty, or with flags other than -fast. Tests must not run in parallel. At the end of
-// each, what it has injected, plugged in, or left in the folders of kubelet is removed.
+// container that was started with -listen. Start then gives that node the node file, and the node that it was before when the
+// test ends. It skips tests with flags other than -fast, which it cannot choose. Tests must not run in parallel.
 const Address = "CSI_PROXY_SIM_ADDRESS"
-
-// folders has the folders in which kubelet has volumes.
-var folders = []string{`C:\var\lib\kubelet\plugins`, `C:\var\lib\kubelet\pods`}
 
 // patience is how long a call of the control API, or the start of the program, may take.
 const patience = time.Minute
@@ -91,8 +87,8 @@ func Start(t testing.TB, opts ...Option) *Node {
 	node := &Node{t: t, address: os.Getenv(Address)}
 	if node.address == "" {
 		node.run(o)
-	} else if o.node != nil && *o.node != "" || slices.ContainsFunc(o.flags, func(flag string) bool { return flag != "-fast" }) {
-		t.Skipf("the test needs a node file or flags, and the node at %s=%s is running already", Address, node.address)
+	} else if slices.ContainsFunc(o.flags, func(flag string) bool { return flag != "-fast" }) {
+		t.Skipf("the test needs flags, and the node at %s=%s is running already", Address, node.address)
 	}
 	// A node file has the contents of the node's files, without a limit.
 	control := node.connect("sim-control", grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true))
@@ -114,37 +110,15 @@ func Start(t testing.TB, opts ...Option) *Node {
 		}
 	}
 	if node.address != "" {
-		before := node.serials()
-		t.Cleanup(func() { node.tidy(before) })
+		before := node.NodeFile()
+		t.Cleanup(func() { node.restart(&simcontrol.RestartRequest{NodeFile: &before}) })
+		if o.node != nil {
+			node.restart(&simcontrol.RestartRequest{NodeFile: o.node})
+		}
+	} else if o.node != nil {
+		node.must(os.Remove(node.file()))
 	}
 	return node
-}
-
-// serials returns the numbers of the disks by their serial numbers.
-func (n *Node) serials() map[string]uint32 {
-	n.t.Helper()
-	list, err := n.Simulation.ListDisks(within(n.t), &simcontrol.ListDisksRequest{})
-	n.must(err)
-	serials := map[string]uint32{}
-	for _, disk := range list.GetDisks() {
-		serials[disk.GetSerial()] = disk.GetNumber()
-	}
-	return serials
-}
-
-// tidy removes what a test has left on a node that others use after it. `before` has the disks that the node had.
-func (n *Node) tidy(before map[string]uint32) {
-	n.t.Helper()
-	for _, folder := range folders {
-		_, err := n.Files.Remove(within(n.t), &simcontrol.RemoveRequest{Path: folder, Recursive: true})
-		n.must(err)
-		n.MkdirAll(folder)
-	}
-	for serial, number := range n.serials() {
-		if _, isOlder := before[serial]; !isOlder {
-			n.Unplug(number)
-		}
-	}
 }
 
 // Find returns the program csi-proxy-sim that CSI_PROXY_SIM names or that is on the PATH, for its other commands.
@@ -169,49 +143,40 @@ func (n *Node) run(o options) {
 	}
 	// The path of a socket must be short, and t.TempDir has the name of the test in its path.
 	folder, err := os.MkdirTemp("", "sim")
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	n.must(err)
 	n.t.Cleanup(func() { os.RemoveAll(folder) })
-	n.Sockets = filepath.Join(folder, "s")
-	arguments := append([]string{"-socket-folder=" + n.Sockets, "-drain=0"}, o.flags...)
+	n.Sockets = folder
+	// If the test is killed, its end of the pipe closes: the program ends, and removes the folder, which is empty then.
+	arguments := append([]string{"-exit-with-stdin", "-socket-folder=" + folder, "-drain=0"}, o.flags...)
 	if o.node != nil {
-		file := filepath.Join(folder, "node.toml")
-		if err := os.WriteFile(file, []byte(*o.node), 0o600); err != nil {
-			n.t.Fatal(err)
-		}
-		arguments = append(arguments, "-node="+file)
+		n.must(os.WriteFile(n.file(), []byte(*o.node), 0o600))
+		arguments = append(arguments, "-node="+n.file())
 	}
 	process, log := exec.Command(program, arguments...), new(bytes.Buffer)
-	process.Stderr, process.SysProcAttr = log, endsWithThread()
-	started, ended := make(chan error), make(chan error, 1)
-	n.ended = ended
-	go func() {
-		// The thread must live as long as the program.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := process.Start()
-		started <- err
-		if err == nil {
-			ended <- process.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	process.Stderr = log
+	_, err = process.StdinPipe()
+	n.must(err)
+	if err := process.Start(); err != nil {
 		n.t.Fatalf("cannot start csi-proxy-sim, which %s or the option Program names: %v", Environment, err)
 	}
+	n.ended = make(chan error, 1)
+	go func() { n.ended <- process.Wait() }()
 	n.t.Cleanup(func() {
 		select {
-		case err := <-ended:
-			n.t.Errorf("csi-proxy-sim has ended: %v", err)
+		case err := <-n.ended:
+			n.t.Errorf("%s has ended: %v", program, err)
 		default:
 			process.Process.Kill()
-			<-ended
+			<-n.ended
 		}
 		if n.t.Failed() {
 			n.t.Logf("%s %s:\n%s", program, strings.Join(arguments, " "), log)
 		}
 	})
 }
+
+// file returns the path of the node file, which exists until the program serves.
+func (n *Node) file() string { return filepath.Join(n.Sockets, "node.toml") }
 
 // Connect returns a connection to a group-version, such as "disk/v1", that is closed at the end of the test. While csi-proxy
 // does not serve, calls fail at once with Unavailable, as those of a driver do.
@@ -245,14 +210,19 @@ func (n *Node) connect(endpoint string, options ...grpc.CallOption) *grpc.Client
 	return connection
 }
 
+// Add adds the disks, servers, services and files of a node file, and returns the numbers of the disks.
+func (n *Node) Add(toml string) []uint32 {
+	n.t.Helper()
+	added, err := n.Simulation.Add(within(n.t), &simcontrol.AddRequest{NodeFile: toml})
+	n.must(err)
+	return added.GetDiskNumbers()
+}
+
 // AddDisk plugs in a new disk and returns its number. `keys` are further keys of a disk in a node file, such as
 // `location = "..."`, `offline = true` or `copy_of = 1`.
 func (n *Node) AddDisk(size int64, serial string, keys ...string) uint32 {
 	n.t.Helper()
-	file := fmt.Sprintf("[[disk]]\nsize = %d\nserial = %q\n%s\n", size, serial, strings.Join(keys, "\n"))
-	added, err := n.Simulation.Add(within(n.t), &simcontrol.AddRequest{NodeFile: file})
-	n.must(err)
-	return added.GetDiskNumbers()[0]
+	return n.Add(fmt.Sprintf("[[disk]]\nsize = %d\nserial = %q\n%s\n", size, serial, strings.Join(keys, "\n")))[0]
 }
 
 // Unplug unplugs a disk without warning, and returns the function that plugs it in again and returns its number.
@@ -272,6 +242,32 @@ func (n *Node) Unplug(disk uint32) (plug func() uint32) {
 func (n *Node) GrowDisk(disk uint32, size uint64) {
 	n.t.Helper()
 	_, err := n.Simulation.GrowDisk(within(n.t), &simcontrol.GrowDiskRequest{DiskNumber: disk, Size: size})
+	n.must(err)
+}
+
+// SetSMBReachable makes an SMB server answer, or not answer.
+func (n *Node) SetSMBReachable(server string, reachable bool) {
+	n.t.Helper()
+	n.setReachable(&simcontrol.SetReachableRequest{What: &simcontrol.SetReachableRequest_SmbServer{SmbServer: server}, Reachable: reachable})
+}
+
+// SetPortalReachable makes an iSCSI portal, given as its address, answer or not answer.
+func (n *Node) SetPortalReachable(portal string, reachable bool) {
+	n.t.Helper()
+	n.setReachable(&simcontrol.SetReachableRequest{What: &simcontrol.SetReachableRequest_IscsiPortal{IscsiPortal: portal}, Reachable: reachable})
+}
+
+func (n *Node) setReachable(request *simcontrol.SetReachableRequest) {
+	n.t.Helper()
+	_, err := n.Simulation.SetReachable(within(n.t), request)
+	n.must(err)
+}
+
+// SetSMBPassword changes the password of a user of an SMB server.
+func (n *Node) SetSMBPassword(server, user, password string) {
+	n.t.Helper()
+	request := &simcontrol.SetSmbPasswordRequest{Server: server, User: user, Password: password}
+	_, err := n.Simulation.SetSmbPassword(within(n.t), request)
 	n.must(err)
 }
 
@@ -320,7 +316,18 @@ func (n *Node) NodeFile() string {
 // an SMB mapping, a session, a directory or an online disk behind. What is on the disks may differ.
 func (n *Node) RequireSame(before string) {
 	n.t.Helper()
-	compared, err := n.Simulation.Compare(within(n.t), &simcontrol.CompareRequest{NodeFile: before})
+	n.requireSame(&simcontrol.CompareRequest{NodeFile: before})
+}
+
+// RequireSameData does as RequireSame does, and compares what is on the disks too.
+func (n *Node) RequireSameData(before string) {
+	n.t.Helper()
+	n.requireSame(&simcontrol.CompareRequest{NodeFile: before, WithData: true})
+}
+
+func (n *Node) requireSame(request *simcontrol.CompareRequest) {
+	n.t.Helper()
+	compared, err := n.Simulation.Compare(within(n.t), request)
 	n.must(err)
 	if differences := compared.GetDifferences(); len(differences) > 0 {
 		n.t.Errorf("the node is not as it was:\n%s", strings.Join(differences, "\n"))

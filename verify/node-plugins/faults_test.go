@@ -11,6 +11,11 @@ import (
 	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/OWNER/csi-proxy/sim/simtest"
+	"github.com/OWNER/csi-proxy/sim/simtest/sanity"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 // Each crash takes a second, so by default only a sample of the calls of Windows is disturbed. `cargo xtask verify` sets this
@@ -59,18 +64,19 @@ func steps() []step {
 // Makes RPCs and calls of Windows fail in each call of kubelet, and csi-proxy crash after them. Kubelet repeats its call,
 // which must end in the state of an undisturbed call.
 func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
-	internal := map[string]any{"code": codes.Internal}
+	internal := &simcontrol.Fault_Status{Status: &simcontrol.RpcStatus{Code: uint32(codes.Internal)}}
+	crash := &simcontrol.Fault_Crash{Crash: true}
 	disturbances := []struct {
 		name  string
-		fault map[string]any
+		fault *simcontrol.Fault
 		// Each how many calls are disturbed, and how many calls each step makes at least.
 		each, atLeast int
 	}{
-		{"RPCFails", map[string]any{"rpc": "*", "status": internal}, 1, 2},
-		{"RPCFailsAfterItsEffect", map[string]any{"rpc": "*", "status": internal, "after": true}, 1, 2},
-		{"RPCCrashes", map[string]any{"rpc": "*", "crash": true, "after": true}, 1, 2},
-		{"WindowsFails", map[string]any{"code": 5}, 5, 10},
-		{"WindowsCrashes", map[string]any{"crash": true, "after": true}, 32, 10},
+		{"RPCFails", &simcontrol.Fault{Rpc: "*", Action: internal}, 1, 2},
+		{"RPCFailsAfterItsEffect", &simcontrol.Fault{Rpc: "*", Action: internal, After: true}, 1, 2},
+		{"RPCCrashes", &simcontrol.Fault{Rpc: "*", Action: crash, After: true}, 1, 2},
+		{"WindowsFails", &simcontrol.Fault{Action: &simcontrol.Fault_Code{Code: 5}}, 5, 10},
+		{"WindowsCrashes", &simcontrol.Fault{Action: crash, After: true}, 32, 10},
 	}
 	for name, program := range plugins(t) {
 		if isUnderWine(program) {
@@ -85,9 +91,9 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 						each = 1
 					}
 					node := start(t, program, "-fast")
-					l, nth, failed := life{node, newController(node), csi.NewNodeClient(connect(t, node.address))}, 0, 0
-					for disk := 1; disk <= 2; disk++ { // Those of node.toml would only cost time.
-						l.simulate(t, "UnplugDisk", map[string]any{"diskNumber": disk}, &struct{}{})
+					l, nth, failed := life{node, sanity.NewController(node.plugin()), csi.NewNodeClient(connect(t, node.address))}, 0, 0
+					for disk := uint32(1); disk <= 2; disk++ { // Those of node.toml would only cost time.
+						node.node.Unplug(disk)
 					}
 					for {
 						isHit, err := l.disturb(t, at, nth, disturbance.fault)
@@ -107,7 +113,7 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 						t.Error("the step makes fewer calls than expected")
 					}
 					// The client in Rust repeats calls that a crash has cut off.
-					if failed == 0 && disturbance.fault["crash"] == nil {
+					if failed == 0 && !disturbance.fault.GetCrash() {
 						t.Error("no call of kubelet failed, so that none was tested")
 					}
 				})
@@ -119,13 +125,13 @@ func TestARepeatedCallEndsWellWhateverFailedBefore(t *testing.T) {
 // life has the two halves of a driver on a node.
 type life struct {
 	started
-	controller *controller
+	controller *sanity.Controller
 	plugin     csi.NodeClient
 }
 
 // disturb runs the life of a new volume, and disturbs one call in one step. Returns whether the step makes so many calls, and
 // the error of the disturbed step.
-func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) (isHit bool, failure error) {
+func (l life) disturb(t *testing.T, at, nth int, fault *simcontrol.Fault) (isHit bool, failure error) {
 	t.Helper()
 	created, err := l.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{
 		Name: t.Name() + time.Now().String(), CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
@@ -142,28 +148,16 @@ func (l life) disturb(t *testing.T, at, nth int, fault map[string]any) (isHit bo
 			l.complete(t, step, id)
 			continue
 		}
-		disturbance := map[string]any{"skip": nth, "count": 1}
-		for key, value := range fault {
-			disturbance[key] = value
-		}
-		l.simulate(t, "InjectFault", map[string]any{"fault": disturbance}, &struct{}{})
+		injected := l.node.Inject(proto.CloneOf(fault), simtest.Skip(uint64(nth)), simtest.Times(1), simtest.MayMiss())
 		failure = step.call(t.Context(), l.plugin, id)
-		var injected struct {
-			Faults []struct {
-				Hits    int `json:",string"`
-				LastHit string
-			}
-		}
-		l.simulate(t, "ListFaults", map[string]any{}, &injected)
-		l.simulate(t, "ClearFaults", map[string]any{}, &struct{}{})
-		hit := injected.Faults[0]
-		isHit = hit.Hits > 0
+		injected.Clear()
+		isHit = injected.Hits() > 0
 		if !isHit && failure != nil {
 			t.Fatalf("%s without a disturbance: %v", step.name, failure)
 		}
 		l.complete(t, step, id)
-		if end := l.state(t, l.controller.volumes[id].number); end != step.end {
-			t.Errorf("%s, disturbed at %d, %s: %v; repeated, it leaves %+v and not %+v", step.name, nth, hit.LastHit, failure, end, step.end)
+		if end := l.state(t, l.controller.DiskNumber(id)); end != step.end {
+			t.Errorf("%s, disturbed at %d, %s: %v; repeated, it leaves %+v and not %+v", step.name, nth, injected.LastHit(), failure, end, step.end)
 		}
 	}
 	if _, err := l.controller.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
@@ -181,14 +175,6 @@ func (l life) complete(t *testing.T, step step, id string) {
 	}
 	if err != nil {
 		t.Fatalf("%s of %s does not succeed: %v", step.name, id, err)
-	}
-}
-
-// simulate calls the control API.
-func (l life) simulate(t *testing.T, rpc string, request map[string]any, response any) {
-	t.Helper()
-	if err := l.simulation.call(t.Context(), rpc, request, response); err != nil {
-		t.Fatalf("%s: %v", rpc, err)
 	}
 }
 

@@ -3,11 +3,10 @@ module csi-proxy.local/node-plugins
 go 1.25.0
 
 require (
+	github.com/OWNER/csi-proxy/sim/simtest v0.0.0
+	github.com/OWNER/csi-proxy/sim/simtest/sanity v0.0.0
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
-	github.com/kubernetes-csi/csi-test/v5 v5.6.0
-	github.com/onsi/ginkgo/v2 v2.32.1
-	github.com/onsi/gomega v1.42.1
 	google.golang.org/grpc v1.83.1
 	google.golang.org/protobuf v1.36.12
 	k8s.io/kubelet v0.35.1
@@ -20,6 +19,9 @@ require (
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/kubernetes-csi/csi-test/v5 v5.6.0 // indirect
+	github.com/onsi/ginkgo/v2 v2.32.1 // indirect
+	github.com/onsi/gomega v1.42.1 // indirect
 	go.uber.org/mock v0.6.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/mod v0.36.0 // indirect
@@ -31,4 +33,9 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
+)
+
+replace (
+	github.com/OWNER/csi-proxy/sim/simtest => ../../sim/simtest
+	github.com/OWNER/csi-proxy/sim/simtest/sanity => ../../sim/simtest/sanity
 )

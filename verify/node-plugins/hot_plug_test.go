@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/OWNER/csi-proxy/sim/simtest/sanity"
 )
 
 // attached is a volume in use, with clients of the driver's two halves.
 type attached struct {
-	controller *controller
+	controller *sanity.Controller
 	plugin     csi.NodeClient
 	volume     *csi.Volume
 }
@@ -33,7 +35,7 @@ func TestAVolumeGrowsInUseAndKeepsItsSizeWhenItIsAttachedAgain(t *testing.T) {
 
 // growInUse grows the disk of a volume that a pod uses. Then it detaches the volume and attaches it again.
 func growInUse(t *testing.T, node started) {
-	a := attached{controller: newController(node), plugin: csi.NewNodeClient(connect(t, node.address))}
+	a := attached{controller: sanity.NewController(node.plugin()), plugin: csi.NewNodeClient(connect(t, node.address))}
 	created, err := a.controller.CreateVolume(within(t), &csi.CreateVolumeRequest{
 		Name: "grows", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
 	})

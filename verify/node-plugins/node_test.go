@@ -1,7 +1,6 @@
 package nodeplugins
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -18,6 +17,9 @@ import (
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/OWNER/csi-proxy/sim/simtest"
+	"github.com/OWNER/csi-proxy/sim/simtest/sanity"
 )
 
 // plugins returns the programs of the plugins under test by their names, or skips the test.
@@ -40,11 +42,12 @@ type started struct {
 	address string
 	// The plugin's socket for CSI and the one for its registration.
 	csi, registration string
-	// Clients of csi-proxy-sim, for kubelet's part; nil under Wine, where csi-proxy-sim serves pipes.
-	disks      disk.DiskClient
-	files      filesystem.FilesystemClient
-	volumes    volume.VolumeClient
-	simulation *simulation
+	// Clients of csi-proxy, for kubelet's part; nil under Wine, where csi-proxy-sim serves pipes.
+	disks   disk.DiskClient
+	files   filesystem.FilesystemClient
+	volumes volume.VolumeClient
+	// node is the simulated node; nil under Wine.
+	node *simtest.Node
 }
 
 // isUnderWine tells whether a plugin is the address of one that `cargo xtask test go` has started under Wine.
@@ -59,40 +62,31 @@ func start(t *testing.T, plugin string, flags ...string) started {
 		waitUntilReady(t, plugin)
 		return started{address: plugin}
 	}
-	sockets, folder := serveNode(t, flags)
-	node := started{csi: filepath.Join(folder, "csi.sock"), registration: filepath.Join(folder, "example-reg.sock")}
-	output := run(t, plugin, "--endpoint=unix://"+node.csi, "--node-id=node-1", "--csi-proxy-sockets="+sockets,
-		"--registration-socket="+node.registration, "--kubelet-registration-path="+node.csi)
-	go io.Copy(io.Discard, output)
-	group := func(name string) *grpc.ClientConn {
-		return connect(t, "unix:"+filepath.Join(sockets, "csi-proxy-"+name+"-v1.sock"))
+	file, err := os.ReadFile("node.toml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	node.disks = disk.NewDiskClient(group("disk"))
-	node.files = filesystem.NewFilesystemClient(group("filesystem"))
-	node.volumes = volume.NewVolumeClient(group("volume"))
-	node.simulation = connectSimulation(t, sockets)
-	node.address = "unix:" + node.csi
-	waitUntilReady(t, node.address)
-	return node
-}
-
-// serveNode starts csi-proxy-sim, and returns the folder of its sockets and one for others.
-func serveNode(t *testing.T, flags []string) (sockets, folder string) {
-	t.Helper()
 	// The path of a socket must be short, and t.TempDir has the name of the test in its path.
 	folder, err := os.MkdirTemp("", "csi")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	sockets = filepath.Join(folder, "sockets")
-	output := run(t, os.Getenv("CSI_PROXY_SIM"), append([]string{"-node=node.toml", "-socket-folder=" + sockets}, flags...)...)
-	lines := bufio.NewScanner(output)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Press Ctrl-C") {
-	}
+	simulated := simtest.Start(t, simtest.NodeFile(string(file)), simtest.Flags(flags...))
+	node := started{node: simulated, csi: filepath.Join(folder, "csi.sock"), registration: filepath.Join(folder, "example-reg.sock")}
+	output := run(t, plugin, "--endpoint=unix://"+node.csi, "--node-id=node-1", "--csi-proxy-sockets="+simulated.Sockets,
+		"--registration-socket="+node.registration, "--kubelet-registration-path="+node.csi)
 	go io.Copy(io.Discard, output)
-	return sockets, folder
+	node.disks = disk.NewDiskClient(simulated.Connect("disk/v1"))
+	node.files = filesystem.NewFilesystemClient(simulated.Connect("filesystem/v1"))
+	node.volumes = volume.NewVolumeClient(simulated.Connect("volume/v1"))
+	node.address = "unix:" + node.csi
+	waitUntilReady(t, node.address)
+	return node
 }
+
+// plugin returns the plugin for the tests of sanity.
+func (s started) plugin() sanity.Plugin { return sanity.Plugin{Address: s.address, Node: s.node} }
 
 // waitUntilReady waits until a plugin answers, and requires that csi-proxy-sim has answered the plugin.
 func waitUntilReady(t *testing.T, address string) {

@@ -14,6 +14,7 @@ use crate::process::KillOnDrop;
 use crate::summary::Summary;
 use crate::{Error, process, setup, test, windows, wine, workspace};
 
+mod fetch;
 mod node_plugins;
 pub(crate) mod programs;
 
@@ -40,7 +41,6 @@ pub(crate) fn set_up() {
         return;
     }
     println!("set-up: Go programs for the tests; the first time, the downloads take minutes");
-    // The module for driver authors imports the stubs.
     if !windows::is_here() {
         setup::report(generate_stubs());
         setup::report(setup::go_tool(node_plugins::GRPCURL).map(drop));
@@ -134,22 +134,33 @@ fn over_sockets(source: &Path) -> Result<Summary, Error> {
     Ok(sum)
 }
 
-/// Writes the Go stubs of the control API of csi-proxy-sim, which git does not keep.
-pub(crate) fn generate_stubs() -> Result<(), Error> {
-    let mut stubs = workspace::cargo();
-    process::must_succeed(stubs.args([
-        "run",
-        "--package",
-        "csi-proxy-simtest",
-        "--example",
-        "go_stubs",
-    ]))
+/// Returns the folder for the Go stubs of the control API of csi-proxy-sim, as they are generated
+/// now.
+fn stubs() -> PathBuf {
+    workspace::target().join("go/simcontrol")
+}
+
+/// Generates the Go stubs, to compare those in git with them.
+fn generate_stubs() -> Result<(), Error> {
+    let mut generate = workspace::cargo();
+    generate.args(["run", "--package", "csi-proxy-simtest"]);
+    process::must_succeed(generate.args(["--example", "go_stubs", "--"]).arg(stubs()))
 }
 
 /// Tests the Go module for driver authors and its example. csi-proxy-sim has been built.
 fn simtest() -> Result<Summary, Error> {
-    let mut sum = Summary::default();
-    for name in ["simtest.test", "simtest-example.test"] {
+    let mut diff = Command::new("diff");
+    diff.arg("-r").arg(stubs());
+    let mut sum = Summary::of_check(
+        "the Go stubs in git are current: cargo run -p csi-proxy-simtest --example go_stubs",
+        diff.arg(workspace::root().join("sim/simtest/simcontrol")),
+    );
+    sum += fetch::test()?;
+    for name in [
+        "simtest.test",
+        "simtest-example.test",
+        "simtest-sanity.test",
+    ] {
         sum += Summary::of_tests(programs::tests(name)?.env(
             "CSI_PROXY_SIM",
             workspace::target().join("debug").join(windows::SIMULATOR),

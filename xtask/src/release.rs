@@ -13,11 +13,12 @@ use std::{fs, io};
 use clap::Args;
 
 use crate::summary::Summary;
-use crate::{Error, checks, go, process, setup, windows, workspace};
+use crate::{Error, checks, process, setup, windows, workspace};
 
 mod contents;
 mod hive;
 mod images;
+mod packages;
 mod programs;
 mod sbom;
 
@@ -79,6 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<Summary, Error> {
     }
     sum += Summary::of_step("SBOM", || sbom::make(&wanted));
     sum += Summary::of_step("images", || images::make(&wanted));
+    sum += Summary::of_step("packages", || packages::make(&wanted));
     if options.platform.is_none() {
         sum += Summary::of_step("contents", contents::check);
     }
@@ -139,16 +141,14 @@ fn crates() -> Result<Summary, Error> {
     Ok(Summary::passed())
 }
 
-/// Packs the Go module for the tests of drivers, with the stubs, and compiles what is in the
-/// archive.
+/// Packs the Go module for the tests of drivers, and compiles what is in the archive.
 fn go_module() -> Result<Summary, Error> {
     const NAME: &str = "csi-proxy-simtest";
-    go::generate_stubs()?;
     let module = staging().join("go").join(NAME);
     fs::create_dir_all(&module)?;
     let unpack =
-        "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto | tar -x -C \"$0\" &&
-        cp -r simcontrol ../../LICENSE \"$0\"";
+        "git archive HEAD '*.go' 'go.*' README.md Dockerfile example proto ':!csi-proxy-sim' | tar -x -C \"$0\" &&
+        cp ../../LICENSE \"$0\"";
     let mut sh = Command::new("sh");
     process::must_succeed(
         sh.current_dir(workspace::root().join("sim/simtest"))

@@ -1,6 +1,6 @@
 //! The identity service.
 
-use csi_proxy_client::Client;
+use csi_proxy_client::{Client, ErrorKind};
 use tonic::{Request, Response, Status};
 
 use crate::DRIVER_NAME;
@@ -45,15 +45,18 @@ impl identity_server::Identity for Identity {
     }
 
     /// Returns whether csi-proxy answers. The plugin becomes ready when csi-proxy runs, without a
-    /// restart.
+    /// restart. Any answer will do: kubelet's folder may be another one, whose question csi-proxy
+    /// refuses.
     async fn probe(&self, _: Request<ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
         let answer = self
             .client
             .filesystem()
             .path_exists(r"C:\var\lib\kubelet")
             .await;
+        let kind = answer.err().map(|error| error.kind());
+        let is_missing = [ErrorKind::Unavailable, ErrorKind::DeadlineExceeded].map(Some);
         Ok(Response::new(ProbeResponse {
-            ready: Some(answer.is_ok()),
+            ready: Some(!is_missing.contains(&kind)),
         }))
     }
 }

@@ -70,8 +70,14 @@ impl node_server::Node for Node {
         check_capability(request.volume_capability.as_ref())?;
 
         let (disks, volumes) = (self.client.disk(), self.client.volume());
-        disks.rescan().await?;
-        let Some(disk) = self.find_disk(&request.volume_id).await? else {
+        let mut found = self.find_disk(&request.volume_id).await?;
+        if found.is_none() {
+            // Only now: a bus that does not answer holds up a rescan, and so would hold up all
+            // volumes.
+            disks.rescan().await?;
+            found = self.find_disk(&request.volume_id).await?;
+        }
+        let Some(disk) = found else {
             return Err(Status::not_found(format!(
                 "no disk has the serial number {}",
                 request.volume_id

@@ -115,6 +115,8 @@ pub(crate) struct Restart {
     pub(crate) daemon_only: bool,
     /// Chooses other numbers for the disks.
     pub(crate) renumber: Option<u64>,
+    /// The node that takes the place of the present one.
+    pub(crate) node: Option<Sim>,
     done: oneshot::Sender<()>,
 }
 

@@ -34,6 +34,8 @@ pub struct SimFlags {
     pub record: Option<PathBuf>,
     /// Whether connections go to the daemon directly.
     pub is_direct: bool,
+    /// Whether the program ends with its standard input.
+    pub exits_with_stdin: bool,
 }
 
 impl AsMut<Flags> for SimFlags {
@@ -158,6 +160,14 @@ pub static CSI_PROXY_SIM: Program<SimFlags> = Program {
                 help: "Pass connections to the daemon as they are, for measurements. Faults of \
                        RPCs then never happen.",
                 set: |flags, text| switch(text).map(|on| flags.is_direct = on),
+            },
+            Flag {
+                name: "exit-with-stdin",
+                kind: FlagKind::Switch,
+                default: "false",
+                help: "Exit when standard input ends, as it does when the process at its other end \
+                       has died. Removes the socket folder if it is empty then.",
+                set: |flags, text| switch(text).map(|on| flags.exits_with_stdin = on),
             },
         ],
     }],

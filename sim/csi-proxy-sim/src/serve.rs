@@ -56,6 +56,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         versions,
         record,
         is_direct,
+        exits_with_stdin,
         ..
     } = flags;
     check_combinations(flags)?;
@@ -102,7 +103,6 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         // Also called on a thread of the daemon's runtime.
         tokio::task::block_in_place(|| control_runtime.block_on(set));
     };
-    set_health(ServingStatus::NotServing);
     if let Some(listen) = listen {
         let listener = control_runtime.block_on(TcpListener::bind(listen));
         let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
@@ -130,6 +130,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         "serving the control API of the simulated node"
     );
 
+    let mut input_end = input_end(*exits_with_stdin);
     let mut starting = Vec::new();
     loop {
         // An earlier run may have ended while it crashed.
@@ -171,6 +172,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
                 served = daemon::until_signalled(&daemon_flags, backend, layered_endpoints, &mut out, ready) => {
                     End::Stopped(served)
                 }
+                Some(()) = input_end.recv() => End::Stopped(Ok(())),
                 Some(restart) = requests.recv() => End::Restart(restart),
                 () = control.crash.notified() => End::Crashed,
             };
@@ -191,7 +193,7 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
             End::Restart(restart) => {
                 set_health(ServingStatus::NotServing);
                 end_run(runtime, &process, &run);
-                restart_node(&control.sim, &restart);
+                restart_node(&control.sim, &restart, flags.is_fast);
                 starting.push(restart);
             }
             End::Crashed => {
@@ -202,6 +204,19 @@ pub(crate) fn serve<L: Listener, B: FnMut(&Address) -> io::Result<L>>(
         }
         endpoints = open()?;
     }
+}
+
+/// Returns what receives a message when the standard input ends, if that `is_awaited`.
+fn input_end(is_awaited: bool) -> mpsc::Receiver<()> {
+    let (end, receiver) = mpsc::channel(1);
+    if is_awaited {
+        thread::spawn(move || {
+            // An error ends the input too.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            let _ = end.blocking_send(());
+        });
+    }
+    receiver
 }
 
 /// Refuses flags of which one would have no effect beside the other.
@@ -244,6 +259,8 @@ fn serve_control<L: Listener>(
         .worker_threads(1)
         .thread_name("sim-control")
         .build()?;
+    // Before a client can ask: a new reporter says SERVING.
+    runtime.block_on((control.health).set_service_status("", ServingStatus::NotServing));
     let listener = {
         let _runtime = runtime.enter();
         bind()?
@@ -261,8 +278,12 @@ fn end_run(runtime: Runtime, process: &Probed, run: &Run) {
     run.ended.get_or_init(|| ());
 }
 
-fn restart_node(sim: &Sim, restart: &Restart) {
-    if restart.daemon_only {
+fn restart_node(sim: &Sim, restart: &Restart, is_fast: bool) {
+    if let Some(node) = &restart.node {
+        tracing::info!("replacing the simulated node");
+        let node = node.clone();
+        sim.replace(&if is_fast { node.fast() } else { node });
+    } else if restart.daemon_only {
         tracing::info!("restarting the daemon");
     } else {
         tracing::info!("restarting the simulated node");

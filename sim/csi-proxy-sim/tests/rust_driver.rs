@@ -170,6 +170,41 @@ async fn the_driver_works_with_each_daemon() {
 }
 
 #[tokio::test]
+async fn a_test_changes_the_node_as_in_go() {
+    let node = start(&[]).await;
+    let servers = "[[smb_server]]\nhost = \"files\"\nusers = [{ name = \"user\", password = \"old\" }]\n\
+                   shares = [{ name = \"share\" }]\n[[iscsi_portal]]\naddress = \"10.0.0.1\"\n";
+    node.add(servers).await.expect("servers");
+    let before = node.node_file().await.expect("the node");
+    node.mkdir(STAGING).await.expect("a directory");
+    node.grow(DiskNumber(1), 2 << 30).await.expect("it grows");
+    node.set_smb_reachable("files", false)
+        .await
+        .expect("a server");
+    node.set_portal_reachable("10.0.0.1", false)
+        .await
+        .expect("a portal");
+    node.set_smb_password("files", "user", "new")
+        .await
+        .expect("a user");
+    node.restart_daemon().await.expect("a restart");
+    let seen = node.differences(before.clone()).await.expect("differences");
+    let all = node.differences_with_data(before).await;
+    let all = all.expect("differences");
+    assert_eq!(
+        all,
+        [
+            "disk 1: size: 1 GiB -> 2 GiB",
+            "iscsi_portal 10.0.0.1: reachable: true -> false",
+            "smb_server files: reachable: true -> false",
+            "smb_server files: users user: password: changed",
+            r"file C:\var\lib\kubelet\plugins\globalmount: added",
+        ]
+    );
+    assert_eq!(seen, all[1..], "the size of a disk is data");
+}
+
+#[tokio::test]
 async fn a_program_that_refuses_its_node_file_is_an_error() {
     let program = Path::new(env!("CARGO_BIN_EXE_csi-proxy-sim"));
     let error = Node::start_program(program, "sise = 1", &[])

@@ -312,6 +312,15 @@ impl Sim {
         self.reboot();
     }
 
+    /// Puts another node in the place of this one, which goes on at the present time.
+    pub fn replace(&self, other: &Self) {
+        let mut new = other.with(|state| state.clone());
+        self.with(|state| {
+            new.continue_from(state);
+            *state = new;
+        });
+    }
+
     /// Restarts the node: closes all handles, drops all jobs and volatile registry keys,
     /// disconnects the SMB mappings and detects all disks again.
     pub fn reboot(&self) {

@@ -124,6 +124,16 @@ impl State {
             .into_uuid()
     }
 
+    /// Takes the place of another node: continues its time, and gives out none of its numbers.
+    pub(crate) fn continue_from(&mut self, other: &Self) {
+        self.counter += other.counter;
+        self.now += other.now;
+        self.started = self.now;
+        for event in &mut self.events {
+            event.at += other.now;
+        }
+    }
+
     /// Schedules `event` to happen `after` from now.
     pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         let order = self.fresh();

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"csi-proxy.local/simtest"
-	"csi-proxy.local/simtest/simcontrol"
+	"github.com/OWNER/csi-proxy/sim/simtest"
+	"github.com/OWNER/csi-proxy/sim/simtest/simcontrol"
 )
 
 var record = flag.Bool("record", false, "record testdata/recorded.json in TestLifeCycle")
@@ -54,16 +54,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// repeat repeats a call until it succeeds, as kubelet does whatever the error is.
-func repeat(t *testing.T, call func() error) {
-	t.Helper()
-	err := call()
-	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; err = call() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	must(t, err)
 }
 
 // write writes a file as a pod does, and requireData requires that it is still there.
@@ -133,41 +123,40 @@ func TestADiskThatIsUnpluggedDuringTheFormat(t *testing.T) {
 	must(t, d.stage(ctx, serial, staging))
 }
 
-func TestACrashAtEachRPC(t *testing.T) {
-	calls := []struct {
-		name string
-		call func(driver, context.Context, string, string) error
-	}{{"stage", driver.stage}, {"unstage", driver.unstage}}
-	effects := map[string][]simtest.FaultOption{"before": nil, "after": {simtest.AfterEffect()}}
-	for at, crashed := range calls {
-		for when, options := range effects {
-			t.Run(crashed.name+"/"+when, func(t *testing.T) {
-				node, d, ctx := start(t)
-				hits := uint64(1)
-				for rpc := uint64(0); hits > 0; rpc++ {
-					// A disk that is formatted already would need fewer RPCs.
-					serial := fmt.Sprintf("new-%d", rpc)
-					node.AddDisk(oneGiB, serial, "offline = true")
-					before := node.NodeFile()
-					for now, kubelet := range calls {
-						if now == at {
-							crash := node.CrashAt("*", append(options, simtest.Skip(rpc), simtest.MayMiss())...)
-							err := kubelet.call(d, ctx, serial, staging)
-							crash.Clear()
-							if hits = crash.Hits(); hits > 0 && err == nil {
-								t.Errorf("the crash at RPC %d was not noticed", rpc)
-							}
-						}
-						repeat(t, func() error { return kubelet.call(d, ctx, serial, staging) })
-					}
-					node.RequireSame(before)
-					if hits == 0 && rpc < 6 {
-						t.Errorf("only %d RPCs", rpc)
-					}
-				}
-			})
-		}
-	}
+func TestEachRPCOfACallOfKubelet(t *testing.T) {
+	t.Run("stage", func(t *testing.T) {
+		simtest.AtEachRPC(t, func(t *testing.T) simtest.Disturbed {
+			node, d, ctx := start(t)
+			return simtest.Disturbed{
+				Node:  node,
+				Call:  func() error { return d.stage(ctx, serial, staging) },
+				Check: func() { write(t, node, ctx) },
+			}
+		})
+	})
+	t.Run("unstage", func(t *testing.T) {
+		simtest.AtEachRPC(t, func(t *testing.T) simtest.Disturbed {
+			node, d, ctx := start(t)
+			before := node.NodeFile()
+			must(t, d.stage(ctx, serial, staging))
+			return simtest.Disturbed{
+				Node:  node,
+				Call:  func() error { return d.unstage(ctx, serial, staging) },
+				Check: func() { node.RequireSame(before) },
+			}
+		})
+	})
+}
+
+func TestALifeInWhichTheNodeRestarts(t *testing.T) {
+	node, d, ctx := start(t)
+	kubelet := node.KubeletAt(`C:\var\lib\kubelet`, "driver.example.com")
+	before := node.NodeFile()
+	kubelet.Stage(serial, func(staging string) error { return d.stage(ctx, serial, staging) })
+	node.Restart()
+	kubelet.Resume()
+	kubelet.Unstage(serial, func(staging string) error { return d.unstage(ctx, serial, staging) })
+	node.RequireSame(before)
 }
 
 func TestARestoredSnapshotBesideItsVolume(t *testing.T) {
@@ -246,7 +235,7 @@ func TestOneNodeThatIsRunning(t *testing.T) {
 	t.Cleanup(func() { node.Process.Kill(); node.Wait() })
 	line, err := bufio.NewReader(output).ReadString('\n')
 	must(t, err)
-	tests := exec.Command(os.Args[0], "-test.v", "-test.skip=Running|Recorded|Crash")
+	tests := exec.Command(os.Args[0], "-test.v", "-test.skip=Running|Recorded|EachRPC")
 	tests.Env = append(os.Environ(), simtest.Address+"="+line[strings.LastIndex(line, " ")+1:len(line)-1])
 	report, err := tests.CombinedOutput()
 	if err != nil || strings.Count(string(report), "\n--- PASS") < 6 {

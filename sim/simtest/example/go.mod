@@ -1,9 +1,9 @@
-module csi-proxy.local/simtest/example
+module github.com/OWNER/csi-proxy/sim/simtest/example
 
 go 1.25.0
 
 require (
-	csi-proxy.local/simtest v0.0.0
+	github.com/OWNER/csi-proxy/sim/simtest v0.0.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	google.golang.org/grpc v1.83.1
 )
@@ -16,4 +16,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace csi-proxy.local/simtest => ../
+replace github.com/OWNER/csi-proxy/sim/simtest => ../

@@ -1,5 +1,5 @@
-//! Writes the Go stubs of the control API, which the module for Go imports, to `simcontrol/`. Git
-//! does not keep them.
+//! Writes the Go stubs of the control API, which the module for Go imports, to `simcontrol/`, or to
+//! the folder that is given. Git keeps them, so that the module can be fetched.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -20,11 +20,14 @@ const PLUGINS: [&str; 2] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let request = CodeGeneratorRequest {
         file_to_generate: vec!["sim_control.proto".to_owned()],
-        parameter: Some("paths=source_relative".to_owned()),
+        // The path of the package is that of the folder, and not in the stubs: `cargo xtask address`
+        // changes it.
+        parameter: Some("paths=source_relative,Msim_control.proto=simtest/simcontrol".to_owned()),
         proto_file: FileDescriptorSet::decode(DESCRIPTORS)?.file,
         ..CodeGeneratorRequest::default()
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("simcontrol");
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("simcontrol");
+    let folder = env::args_os().nth(1).map_or_else(default, Into::into);
     fs::create_dir_all(&folder)?;
     for plugin in PLUGINS {
         let mut go = Command::new("go");

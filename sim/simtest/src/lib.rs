@@ -8,6 +8,8 @@
 
 pub mod control_api;
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,10 +27,12 @@ use tonic_health::pb::health_client::HealthClient;
 use transport::address::Location;
 
 use control_api::fault::Action;
+use control_api::set_reachable_request::What;
 use control_api::{
     AddRequest, AdvanceClockRequest, ClearFaultsRequest, CompareRequest, ContainerFilesClient,
-    GetNodeRequest, InjectFaultRequest, ListFaultsRequest, PlugDiskRequest, RestartRequest,
-    RpcStatus, SimulationClient, UnplugDiskRequest, WaitForFaultRequest,
+    GetNodeRequest, GrowDiskRequest, InjectFaultRequest, ListFaultsRequest, MakeDirectoryRequest,
+    PlugDiskRequest, RestartRequest, RpcStatus, SetReachableRequest, SetSmbPasswordRequest,
+    SimulationClient, UnplugDiskRequest, WaitForFaultRequest,
 };
 
 /// Why a node did not start, or a change of the node failed.
@@ -40,9 +44,6 @@ const PROGRAM: &str = "CSI_PROXY_SIM";
 /// How long the program may take until it serves, and a fault until it has disturbed the calls that
 /// a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The file with what the program logs, which is shown if the test fails.
-const LOG: &str = "log";
 
 /// A running simulated node, which ends when this is dropped.
 ///
@@ -61,8 +62,10 @@ pub struct Node {
 #[derive(Debug)]
 struct Process {
     child: Child,
+    /// The folder of the sockets.
     folder: TempDir,
-    sockets: PathBuf,
+    /// What the program logs, which is shown if the test fails.
+    log: File,
 }
 
 impl Node {
@@ -79,24 +82,24 @@ impl Node {
         node_file: &str,
         flags: &[&str],
     ) -> Result<Self, Error> {
-        // The path of a socket must be short.
+        // The path of a socket must be short. The program removes the folder if the test is killed, and
+        // so there is nothing else in it once the program serves.
         let folder = tempfile::Builder::new().prefix("sim").tempdir()?;
-        let file = folder.path().join("node.toml");
+        let sockets = folder.path().to_owned();
+        let file = sockets.join("node.toml");
         fs::write(&file, node_file)?;
+        let log = tempfile::tempfile()?;
         let mut command = Command::new(program);
-        let sockets = folder.path().join("s");
         command
-            .arg("-drain=0")
-            .arg("-node")
-            .arg(file)
+            .args(["-exit-with-stdin", "-drain=0", "-node"])
+            .arg(&file)
             .arg("-socket-folder")
             .arg(&sockets)
             .args(flags);
-        let log = fs::File::create(folder.path().join(LOG))?;
         let started = command
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(log.try_clone()?)
             .spawn();
         let child = started.map_err(|error| {
             format!(
@@ -105,11 +108,7 @@ impl Node {
             )
         })?;
         let (location, begin) = (Location::Directory(sockets.clone()), Instant::now());
-        let mut process = Process {
-            child,
-            folder,
-            sockets,
-        };
+        let mut process = Process { child, folder, log };
         let channel = loop {
             if let Some(channel) = serving(&location).await {
                 break channel;
@@ -119,6 +118,7 @@ impl Node {
             }
             sleep(Duration::from_millis(5)).await;
         };
+        fs::remove_file(file)?;
         // A node file has the contents of the node's files, without a limit.
         let simulation =
             SimulationClient::new(channel.clone()).max_decoding_message_size(usize::MAX);
@@ -131,7 +131,7 @@ impl Node {
 
     /// Returns the folder of the sockets, which have the names of the pipes.
     pub fn sockets(&self) -> PathBuf {
-        self.process.sockets.clone()
+        self.process.folder.path().to_owned()
     }
 
     /// Returns a client of the node's csi-proxy.
@@ -210,6 +210,54 @@ impl Node {
         ))
     }
 
+    /// Enlarges a disk to this size in bytes.
+    pub async fn grow(&self, disk: DiskNumber, size: u64) -> Result<(), Error> {
+        let disk_number = disk.0;
+        let request = GrowDiskRequest { disk_number, size };
+        self.simulation.clone().grow_disk(request).await?;
+        Ok(())
+    }
+
+    /// Makes a directory and its missing parents, as kubelet does.
+    pub async fn mkdir(&self, path: &str) -> Result<(), Error> {
+        let path = path.to_owned();
+        let request = MakeDirectoryRequest { path };
+        self.files.clone().make_directory(request).await?;
+        Ok(())
+    }
+
+    /// Makes an SMB server answer, or not answer.
+    pub async fn set_smb_reachable(&self, server: &str, reachable: bool) -> Result<(), Error> {
+        let what = Some(What::SmbServer(server.to_owned()));
+        let request = SetReachableRequest { what, reachable };
+        self.simulation.clone().set_reachable(request).await?;
+        Ok(())
+    }
+
+    /// Makes an iSCSI portal, given as its address, answer or not answer.
+    pub async fn set_portal_reachable(&self, portal: &str, reachable: bool) -> Result<(), Error> {
+        let what = Some(What::IscsiPortal(portal.to_owned()));
+        let request = SetReachableRequest { what, reachable };
+        self.simulation.clone().set_reachable(request).await?;
+        Ok(())
+    }
+
+    /// Changes the password of a user of an SMB server.
+    pub async fn set_smb_password(
+        &self,
+        server: &str,
+        user: &str,
+        password: &str,
+    ) -> Result<(), Error> {
+        let request = SetSmbPasswordRequest {
+            server: server.to_owned(),
+            user: user.to_owned(),
+            password: password.to_owned(),
+        };
+        self.simulation.clone().set_smb_password(request).await?;
+        Ok(())
+    }
+
     /// Advances the clock of the node: what takes time on the node ends sooner.
     pub async fn advance_clock(&self, span: Duration) -> Result<(), Error> {
         let milliseconds = u64::try_from(span.as_millis())?;
@@ -223,15 +271,22 @@ impl Node {
     /// Restarts the node. With a seed, each disk except disk 0 gets the number of another one: at
     /// least two are needed.
     pub async fn restart(&self, renumber: Option<u64>) -> Result<(), Error> {
-        let (renumber_disks, seed) = (renumber.is_some(), renumber.unwrap_or_default());
-        self.simulation
-            .clone()
-            .restart(RestartRequest {
-                daemon_only: false,
-                renumber_disks,
-                seed,
-            })
-            .await?;
+        let request = RestartRequest {
+            renumber_disks: renumber.is_some(),
+            seed: renumber.unwrap_or_default(),
+            ..RestartRequest::default()
+        };
+        self.simulation.clone().restart(request).await?;
+        Ok(())
+    }
+
+    /// Restarts csi-proxy alone, as when it is upgraded.
+    pub async fn restart_daemon(&self) -> Result<(), Error> {
+        let request = RestartRequest {
+            daemon_only: true,
+            ..RestartRequest::default()
+        };
+        self.simulation.clone().restart(request).await?;
         Ok(())
     }
 
@@ -250,9 +305,18 @@ impl Node {
     /// link, SMB mapping, session, directory and online disk that was left behind. Disks are
     /// compared by number, so the numbers must not have changed.
     pub async fn differences(&self, node_file: String) -> Result<Vec<String>, Error> {
+        self.compare(node_file, false).await
+    }
+
+    /// Returns the same as [`Self::differences`], and how what is on the disks differs.
+    pub async fn differences_with_data(&self, node_file: String) -> Result<Vec<String>, Error> {
+        self.compare(node_file, true).await
+    }
+
+    async fn compare(&self, node_file: String, with_data: bool) -> Result<Vec<String>, Error> {
         let request = CompareRequest {
             node_file,
-            with_data: false,
+            with_data,
         };
         Ok(self
             .simulation
@@ -298,7 +362,9 @@ impl Drop for Node {
 
 impl Process {
     fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
+        let (mut log, mut text) = (&self.log, String::new());
+        let read = log.rewind().and_then(|()| log.read_to_string(&mut text));
+        read.map_or_else(|error| error.to_string(), |_| text)
     }
 }
 

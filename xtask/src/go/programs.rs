@@ -9,7 +9,7 @@ use crate::{Error, process, workspace};
 
 /// Each program, the folder of its package, and the file that takes the place of `go.mod`, if any.
 /// A name with `.test` is a program of tests, and one that ends with `.exe` is for Windows.
-const PROGRAMS: [(&str, &str, &str); 19] = [
+const PROGRAMS: [(&str, &str, &str); 20] = [
     ("client-pinned", "verify/go-client", ""),
     ("client-newest", "verify/go-client", "newest.mod"),
     ("client-pinned.test", "verify/go-client", ""),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &str, &str); 19] = [
     ("simtest-example.test", "sim/simtest/example", ""),
     ("v2pipe-alpha1.test.exe", "clients/v2pipe", "alpha1.mod"),
     ("v2pipe-alpha2.test.exe", "clients/v2pipe", ""),
+    ("simtest-sanity.test", "sim/simtest/sanity", ""),
     (DEPLOY_TESTS, "verify/deploy", ""),
     (INTEGRATION_TESTS, "verify/go-program", ""),
 ];

@@ -15,7 +15,7 @@ use crate::control_api::{
     WaitForFaultResponse, set_reachable_request::What,
 };
 use os_sim::iscsi::DEFAULT_PORT;
-use os_sim::{Description, DiskView};
+use os_sim::{Description, DiskView, Sim};
 use tokio::sync::oneshot;
 use tonic::{Request, Response, Status};
 
@@ -283,7 +283,16 @@ impl Simulation for Control {
             daemon_only,
             renumber_disks,
             seed,
+            node_file,
         } = request.into_inner();
+        let node = node_file.as_deref().map(Sim::from_toml).transpose();
+        let node = node.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        if node.is_some() && (daemon_only || renumber_disks) {
+            return Err(Status::invalid_argument(
+                "another node takes the place of this one only at a restart of the node, with the \
+                 disk numbers of the file",
+            ));
+        }
         if daemon_only && renumber_disks {
             return Err(Status::invalid_argument(
                 "disks get other numbers only when the node restarts",
@@ -292,6 +301,7 @@ impl Simulation for Control {
         let restart = Restart {
             daemon_only,
             renumber: renumber_disks.then_some(seed),
+            node,
             done,
         };
         let stopping = || Status::unavailable("csi-proxy-sim is stopping");

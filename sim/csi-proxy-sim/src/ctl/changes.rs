@@ -138,6 +138,7 @@ impl Task {
                         daemon_only,
                         renumber_disks: renumber,
                         seed,
+                        node_file: None,
                     })
                     .await?;
             }

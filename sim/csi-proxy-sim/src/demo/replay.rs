@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{env, fs, io, thread};
 
 use csi_proxy_client::Client;
 use faults::Trace;
@@ -38,10 +38,13 @@ pub fn replay(
     for file in &files {
         let text =
             fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        sequences.push(
-            text.parse::<Sequence>()
-                .map_err(|error| format!("{file}: {error}"))?,
-        );
+        let in_file = |error| format!("{file}: {error}");
+        let mut sequence = text.parse::<Sequence>().map_err(in_file)?;
+        let variables = &mut sequence.variables;
+        variables
+            .complete(|name| env::var(name).ok())
+            .map_err(in_file)?;
+        sequences.push(sequence);
     }
     let folder = tempfile::Builder::new().prefix("csi-proxy-").tempdir()?;
     let sockets = folder.path().join("sockets");

@@ -155,6 +155,21 @@ fn insert_parts(
 pub(super) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
+    /// Gives each variable whose value is empty, such as a password that was not recorded, the value
+    /// that `lookup` returns for its name.
+    pub(super) fn complete(
+        &mut self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), String> {
+        for (name, value) in self.0.iter_mut().filter(|(_, value)| value.is_empty()) {
+            let variable = format!("CSI_PROXY_SIM_{}", name.to_ascii_uppercase());
+            *value = lookup(&variable).ok_or_else(|| {
+                format!("the variable {name} has no value, and {variable} is not set")
+            })?;
+        }
+        Ok(())
+    }
+
     pub(super) fn set(&mut self, name: &str, value: String) {
         self.0.insert(name.to_owned(), value);
     }

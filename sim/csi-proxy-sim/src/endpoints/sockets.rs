@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::Write;
 use std::os::unix::net::SocketAddr;
 use std::path::{PathBuf, absolute};
-use std::{env, io};
+use std::{env, fs, io};
 
 use csi_proxy::flags::Flags;
 use csi_proxy::serve::Endpoints;
@@ -26,7 +26,7 @@ pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(
             format!("cannot create a folder for the sockets: {error}"),
         )
     })?;
-    let location = Location::Directory(folder);
+    let location = Location::Directory(folder.clone());
     check_lengths(&flags.daemon, &location)?;
     let endpoints = || {
         Ok(Endpoints {
@@ -35,7 +35,12 @@ pub fn serve(flags: &SimFlags, node: SimulatedNode, out: impl Write) -> Result<(
             services: reflection::services,
         })
     };
-    serve::serve(flags, node, endpoints, out)
+    let served = serve::serve(flags, node, endpoints, out);
+    if flags.exits_with_stdin {
+        // The process that made the folder may have died. Files of others keep it.
+        let _ = fs::remove_dir(folder);
+    }
+    served
 }
 
 /// Refuses a folder in which the longest name of a socket is too long, before any socket is open.

@@ -9,6 +9,9 @@ use tonic::{Code, Status};
 
 use super::answer::Answer;
 
+/// The text of Windows for a new link whose path exists.
+const EXISTS: &str = "Cannot create a file when that file already exists.";
+
 /// A version of the Go program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GoVersion {
@@ -56,10 +59,18 @@ impl GoVersion {
             matches!(rpc, "SetDiskState" | "SetAttachState") && request["isOnline"] == true;
         Imitation {
             version: self,
-            is_list: rpc == "ListVolumesOnDisk",
-            is_search: matches!(rpc, "GetVolumeIDFromTargetPath" | "GetVolumeIDFromMount"),
+            question: match rpc {
+                "ListVolumesOnDisk" => Some(Question::VolumesOnDisk),
+                "GetVolumeIDFromTargetPath" | "GetVolumeIDFromMount" => Some(Question::VolumeAt),
+                "IsVolumeFormatted" => Some(Question::IsFormatted),
+                _ => None,
+            },
+            finds_link: new_link(rpc, request).is_some_and(|path| {
+                let files = sim.external();
+                files.is_link(path) || files.exists(path)
+            }),
             formatted: (rpc == "FormatVolume")
-                .then(|| formatted(sim, request["volumeId"].as_str()?))
+                .then(|| Formatted::find(sim, request["volumeId"].as_str()?))
                 .flatten(),
             read_only: disk
                 .as_ref()
@@ -76,13 +87,22 @@ impl GoVersion {
     }
 }
 
+/// A question that the Go program answers in another way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Question {
+    VolumesOnDisk,
+    VolumeAt,
+    IsFormatted,
+}
+
 /// What is to be changed after a call.
 pub(super) struct Imitation {
     version: GoVersion,
-    is_list: bool,
-    is_search: bool,
-    /// The volume that already has a file system, which the Go program formats again.
-    formatted: Option<Uuid>,
+    question: Option<Question>,
+    /// Whether the path of a new link exists, at which the Go program fails.
+    finds_link: bool,
+    /// The volume that the Go program formats whatever is on it.
+    formatted: Option<Formatted>,
     /// The disk that was read-only, which the Go program leaves so.
     read_only: Option<u32>,
     /// The disk without partitions that is offline or read-only, which the Go program cannot
@@ -102,22 +122,28 @@ impl Imitation {
     pub(super) fn change(self, sim: &Sim, answer: &mut Answer) {
         let status = answer.status();
         // Ours refuses a volume with content.
-        let is_kept = status.message().contains("-format-again=DIR");
-        if let Some(volume) = self.formatted
-            && (status.code() == Code::Ok || is_kept)
+        let is_refused = status.code() == Code::FailedPrecondition;
+        if let Some(volume) = &self.formatted
+            && (is_refused || status.code() == Code::Ok && volume.has_file_system)
         {
-            sim.format(volume);
+            sim.format(volume.id);
+            answer.set_empty();
+            return;
+        }
+        if is_refused && self.question == Some(Question::IsFormatted) {
+            // The volume has a content that Windows cannot mount, which the Go program does not see.
             answer.set_empty();
             return;
         }
         match status.code() {
+            Code::Ok if self.finds_link => answer.set_status(Code::Unknown, Some(EXISTS)),
             Code::Ok => {
                 if let Some(disk) = self.read_only {
                     sim.set_disk_read_only(disk, true);
                 }
             }
-            Code::NotFound if self.is_list => answer.set_empty(),
-            Code::NotFound if self.is_search => {
+            Code::NotFound if self.question == Some(Question::VolumesOnDisk) => answer.set_empty(),
+            Code::NotFound if self.question == Some(Question::VolumeAt) => {
                 answer.set_status(Code::Unknown, self.version.not_mounted(&status));
             }
             // These codes come from gRPC and not from the program.
@@ -127,17 +153,38 @@ impl Imitation {
     }
 }
 
-/// Returns the GUID of a volume that has a file system.
-fn formatted(sim: &Sim, id: &str) -> Option<Uuid> {
-    let partitions = sim.disks().into_iter().flat_map(|disk| disk.partitions);
-    let volume = partitions
-        .filter_map(|partition| partition.volume)
-        .find(|volume| volume.name() == id)?;
-    volume
-        .file_system
-        .is_some()
-        .then(|| Uuid::parse_str(id.get(r"\\?\Volume{".len()..id.len() - 2)?).ok())
-        .flatten()
+/// A volume of a disk that can be written.
+struct Formatted {
+    id: Uuid,
+    has_file_system: bool,
+}
+
+impl Formatted {
+    fn find(sim: &Sim, name: &str) -> Option<Self> {
+        let volume = sim
+            .disks()
+            .into_iter()
+            .filter(|disk| !disk.offline && !disk.read_only)
+            .flat_map(|disk| disk.partitions)
+            .filter_map(|partition| partition.volume)
+            .find(|volume| volume.name() == name)?;
+        let id = Uuid::parse_str(name.get(r"\\?\Volume{".len()..name.len() - 2)?).ok()?;
+        let has_file_system = volume.file_system.is_some();
+        Some(Self {
+            id,
+            has_file_system,
+        })
+    }
+}
+
+/// Returns the path of the link that a call makes.
+fn new_link<'a>(rpc: &str, request: &'a Value) -> Option<&'a str> {
+    let path = match rpc {
+        "CreateSymlink" | "LinkPath" => &request["targetPath"],
+        "NewSmbGlobalMapping" => &request["localPath"],
+        _ => return None,
+    };
+    path.as_str().filter(|path| !path.is_empty())
 }
 
 /// Returns a number, which older versions send as text.

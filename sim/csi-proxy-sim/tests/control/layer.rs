@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
-use csi_proxy_client::{Credentials, DiskNumber, DiskState, ErrorKind};
+use csi_proxy_client::{Credentials, DiskNumber, DiskState, ErrorKind, Symlink};
+use csi_proxy_sim::control_api::{ListDisksRequest, SimulationClient};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use super::program::{Ended, Program, folder, run};
+use super::program::{Ended, PROGRAM, Program, folder, run};
 
 const NODE: &str = "[[disk]]\nsize = \"1 GiB\"\nread_only = true\noffline = true\n\
                     [[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\nfile_system = \"NTFS\"\n\
@@ -89,6 +91,72 @@ async fn like_the_go_program_every_error_is_unknown_and_a_volume_is_formatted_ag
         program
             .ctl(&["cat", r"C:\var\lib\kubelet\m\data"])
             .fails(4, &["cannot find"]);
+    }
+}
+
+#[tokio::test]
+async fn like_the_go_program_data_is_lost_that_windows_cannot_mount() {
+    let disk =
+        |keys: &str| format!("[[disk]]\nsize = \"1 GiB\"\ncontent = \"partitioned\"\n{keys}\n");
+    let node = [
+        "file_system = \"NTFS\"\nvolume = \"locked\"",
+        "file_system = \"NTFS\"\nvolume = \"unmountable\"",
+        "file_system = \"FAT32\"",
+    ]
+    .map(disk);
+    let program = Program::start_on(&node.concat(), &["-fast", "-like-go"]);
+    let volumes = program.driver().volume();
+    let mut simulation = SimulationClient::new(program.channel("sim-control").await);
+    for (number, is_seen) in [(1, false), (2, false), (3, true)] {
+        let found = volumes.list_volumes_on_disk(DiskNumber(number), None);
+        let volume = found.await.expect("a volume").remove(0);
+        let formatted = volumes.is_volume_formatted(&volume).await;
+        assert_eq!(formatted.expect("an answer"), is_seen, "disk {number}");
+        volumes
+            .format_volume(&volume)
+            .await
+            .expect("it is formatted");
+        let listed = simulation.list_disks(ListDisksRequest {}).await;
+        let listed = listed.expect("a list").into_inner().disks;
+        let disk = listed.iter().find(|disk| disk.number == number);
+        let disk = disk.expect("the disk");
+        assert_eq!(disk.volumes[0].file_system, "NTFS", "{disk:?}");
+        assert!(
+            volumes
+                .is_volume_formatted(&volume)
+                .await
+                .expect("an answer")
+        );
+    }
+}
+
+#[tokio::test]
+async fn like_the_go_program_a_link_that_exists_is_an_error() {
+    let server =
+        "[[smb_server]]\nhost = \"files\"\nshares = [{ name = \"share\", guest = true }]\n";
+    let program = Program::start_on(server, &["-fast", "-like-go"]);
+    let (files, smb) = (program.driver().filesystem(), program.driver().smb());
+    let [directory, path, share] =
+        ["directory", "link", "share"].map(|name| format!(r"C:\var\lib\kubelet\plugins\{name}"));
+    files.mkdir(&directory).await.expect("a directory");
+    for is_first in [true, false] {
+        let link = Symlink {
+            leads_to: &directory,
+            path: &path,
+        };
+        let linked = files.create_symlink(link).await;
+        let mapped = smb
+            .new_smb_global_mapping(r"\\files\share", Some(&share), None)
+            .await;
+        for made in [linked, mapped] {
+            let Err(error) = made else {
+                assert!(is_first, "a second link is an error");
+                continue;
+            };
+            assert!(!is_first && error.kind() == ErrorKind::Unknown, "{error}");
+            let text = "Cannot create a file when that file already exists.";
+            assert!(error.to_string().contains(text), "{error}");
+        }
     }
 }
 
@@ -315,12 +383,14 @@ async fn record(folder: &tempfile::TempDir) -> String {
 fn replay(folder: &tempfile::TempDir, text: &str, flags: &[&str]) -> Ended {
     let file = folder.path().join("replayed.json");
     fs::write(&file, text).expect("a file");
-    run(&[
-        &["replay", "-fast"],
-        flags,
-        &[file.to_str().expect("UTF-8")],
-    ]
-    .concat())
+    Command::new(PROGRAM)
+        .args(["replay", "-fast"])
+        .args(flags)
+        .arg(file)
+        .env("CSI_PROXY_SIM_PASSWORD", "password")
+        .output()
+        .expect("a process")
+        .into()
 }
 
 #[tokio::test]
@@ -341,11 +411,8 @@ async fn recorded_calls_are_replayed_against_ours_and_against_the_go_program() {
         !recorded.contains("hunter2") && !recorded.contains("page83"),
         "{recorded}"
     );
-    // The password is the simulated server's; whoever replays the file writes it down.
-    let complete = recorded.replace("\"password\":\"\"", "\"password\":\"password\"");
-    assert_ne!(complete, recorded);
     for flags in [&[][..], &["-like-go"]] {
-        let replayed = replay(&folder, &complete, flags);
+        let replayed = replay(&folder, &recorded, flags);
         assert_eq!(replayed.code, Some(0), "{replayed:?}");
         assert!(
             replayed.stdout.contains("0 unexpected results"),
@@ -354,7 +421,7 @@ async fn recorded_calls_are_replayed_against_ours_and_against_the_go_program() {
     }
     let replayed = replay(
         &folder,
-        &complete.replace("\"diskNumber\":77", "\"diskNumber\":1"),
+        &recorded.replace("\"diskNumber\":77", "\"diskNumber\":1"),
         &[],
     );
     assert!(
@@ -368,4 +435,10 @@ fn a_file_that_cannot_be_replayed_is_named() {
     let folder = folder();
     run(&["replay"]).fails(1, &["give the files to replay"]);
     replay(&folder, "{}", &[]).fails(1, &["replayed.json: missing field"]);
+    let unknown =
+        r#"{ "driver": "", "about": "", "variables": { "chapSecret": "" }, "phases": [] }"#;
+    replay(&folder, unknown, &[]).fails(
+        1,
+        &["replayed.json: the variable chapSecret has no value, and CSI_PROXY_SIM_CHAPSECRET is not set"],
+    );
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tonic::Code;
@@ -10,7 +11,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::program::{Program, folder, run};
+use super::program::{PROGRAM, Program, folder, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_needs_to_read_the_output_of_a_node_that_restarts() {
@@ -26,6 +27,18 @@ async fn nobody_needs_to_read_the_output_of_a_node_that_restarts() {
     while disks.list_disk_ids().await.is_err() {}
     program.signal("TERM");
     assert_eq!(program.ended().code, Some(0));
+}
+
+#[test]
+fn the_program_ends_with_its_input_and_removes_its_folder() {
+    let folder = folder();
+    let mut command = Command::new(PROGRAM);
+    command.stdin(Stdio::piped());
+    let mut program = Program::start_by(command, &folder, &["-exit-with-stdin", "-drain=0"]);
+    program.ctl(&["restart", "--daemon-only"]).ok();
+    program.close_input();
+    assert_eq!(program.ended().code, Some(0));
+    assert!(!folder.path().join("sockets").exists());
 }
 
 #[test]

@@ -91,6 +91,11 @@ impl Program {
         self.output = None;
     }
 
+    /// Closes the standard input, if it is a pipe.
+    pub(crate) fn close_input(&mut self) {
+        self.process.stdin = None;
+    }
+
     /// Returns what follows `words` in the announcement.
     pub(crate) fn announced(&self, words: &str) -> String {
         let mut found = self

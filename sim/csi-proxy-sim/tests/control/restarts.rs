@@ -1,6 +1,10 @@
 //! Restarts of the node and of the daemon.
 
 use csi_proxy_client::{DiskNumber, ErrorKind};
+use csi_proxy_sim::control_api::{
+    CompareRequest, GetNodeRequest, RestartRequest, SimulationClient,
+};
+use tonic::Code;
 
 use super::faults::wait_for_hit;
 use super::program::Program;
@@ -71,4 +75,50 @@ async fn a_restart_cuts_off_calls_in_progress() {
         .partition_disk(DiskNumber(1))
         .await
         .expect("the new daemon answers");
+}
+
+#[tokio::test]
+async fn a_restart_as_another_node_leaves_nothing_of_the_first() {
+    let program = Program::start_on(DISK, &["-fast"]);
+    let driver = program.driver();
+    let simulation = program.channel("sim-control").await;
+    let mut simulation = SimulationClient::new(simulation);
+    let before = simulation
+        .get_node(GetNodeRequest {})
+        .await
+        .expect("a node");
+    let files = driver.filesystem();
+    files.mkdir(DIRECTORY).await.expect("a directory");
+    let before = before.into_inner().node_file;
+    let two_disks = format!("bios_serial = \"VMware-42\"\n{DISK}{DISK}");
+    for (node_file, disks) in [(two_disks, 3), (before.clone(), 2)] {
+        let request = RestartRequest {
+            node_file: Some(node_file),
+            ..RestartRequest::default()
+        };
+        simulation.restart(request).await.expect("a restart");
+        let listed = driver.disk().list_disk_ids().await.expect("a list");
+        assert_eq!(listed.len(), disks);
+    }
+    let compared = simulation.compare(CompareRequest {
+        node_file: before,
+        with_data: true,
+    });
+    let compared = compared.await.expect("two nodes").into_inner();
+    assert_eq!(compared.differences, Vec::<String>::new());
+    let only_at_a_restart = "another node takes the place of this one only at a restart of the \
+                             node, with the disk numbers of the file";
+    for (node_file, daemon_only, text) in [
+        ("sise = 1", false, "unknown field `sise`"),
+        ("", true, only_at_a_restart),
+    ] {
+        let request = RestartRequest {
+            daemon_only,
+            node_file: Some(node_file.to_owned()),
+            ..RestartRequest::default()
+        };
+        let refused = simulation.restart(request).await.expect_err("refused");
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().contains(text), "{refused}");
+    }
 }
