@@ -181,7 +181,9 @@ mod tests {
     use std::collections::VecDeque;
     use std::future::pending;
 
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::io::{
+        AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex,
+    };
     use tokio::net::{TcpListener, TcpStream};
     use tokio::task::{AbortHandle, JoinSet};
     use tokio::time::Instant;
@@ -202,7 +204,11 @@ mod tests {
     }
 
     async fn answer_to(request: &str) -> String {
-        let mut client = connect();
+        exchange(connect(), request).await
+    }
+
+    /// Sends a request, and reads until the server closes the connection.
+    async fn exchange(mut client: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> String {
         client.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("text");
@@ -337,11 +343,9 @@ mod tests {
                     (&own, "Host: node.example", 403),
                     (&own, "Host: localhost\r\nX-Forwarded-For: 10.0.0.7", 403),
                 ] {
-                    let mut client = TcpStream::connect(connect).await.expect("connected");
+                    let client = TcpStream::connect(connect).await.expect("connected");
                     let request = format!("GET /statusz HTTP/1.1\r\n{header}\r\n\r\n");
-                    client.write_all(request.as_bytes()).await.expect("sent");
-                    let mut answer = String::new();
-                    client.read_to_string(&mut answer).await.expect("text");
+                    let answer = exchange(client, &request).await;
                     assert!(
                         answer.starts_with(&format!("HTTP/1.1 {status} ")),
                         "{addresses:?} {header}: {answer:.90}"
@@ -360,13 +364,8 @@ mod tests {
         for _ in 0..MAX_CONNECTIONS + 8 {
             silent.push(TcpStream::connect(address).await.expect("connected"));
         }
-        let mut client = TcpStream::connect(address).await.expect("connected");
-        client
-            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            .await
-            .expect("sent");
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.expect("text");
+        let client = TcpStream::connect(address).await.expect("connected");
+        let answer = exchange(client, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(answer.ends_with("ok\n"), "{answer}");
         for closed in &mut silent[..9] {
             // The server closes it, or resets it.

@@ -7,7 +7,7 @@ mod daemon;
 #[path = "sockets/frames.rs"]
 mod frames;
 
-use daemon::{Daemon, Setup, until};
+use daemon::{Daemon, until};
 use frames::{CONTINUATION, Client, DATA, HEADERS, frame};
 use os::MAX_OBJECTS;
 use peak_alloc::PeakAlloc;
@@ -74,7 +74,7 @@ fn handled(daemon: &Daemon) -> usize {
 /// have, a full header table and a large header block.
 async fn grown(daemon: &Daemon) -> Client {
     let handled = handled(daemon);
-    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut client = Client::at(daemon, PIPE).await;
     // The server holds all responses at the same time.
     client.set_window(0).await;
     let streams = usize::try_from(Limits::default().streams).expect("few streams");
@@ -101,7 +101,7 @@ async fn grown(daemon: &Daemon) -> Client {
 
 /// Opens a connection with as many calls at once as it may have, whose frames arrive in one write.
 async fn in_one_write(daemon: &Daemon) -> Client {
-    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut client = Client::at(daemon, PIPE).await;
     client.set_window(0).await;
     // An unknown field, of 510 octets in all.
     let mut message = vec![0, 0, 0, 1, 0xf9, 0x7a, 0xf6, 0x03];
@@ -141,7 +141,7 @@ async fn with_resets(daemon: &Daemon) -> Client {
 /// Opens a connection and sends requests with long headers that are refused, and reads none of the
 /// errors.
 async fn with_errors(daemon: &Daemon) -> Client {
-    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut client = Client::at(daemon, PIPE).await;
     for name in ["content-type", "grpc-encoding"] {
         for _ in 0..64 {
             let (stream, mut head) = client.head(LIST_DISK_IDS, b"x", "1H");
@@ -159,7 +159,7 @@ async fn with_errors(daemon: &Daemon) -> Client {
 
 /// Opens a connection that keeps as many calls as are kept, and no more.
 async fn used_by_sixteen(daemon: &Daemon) -> Client {
-    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut client = Client::at(daemon, PIPE).await;
     let mut open = Vec::new();
     for _ in 0..16 {
         open.push(client.begin(LIST_DISK_IDS).await);
@@ -172,7 +172,7 @@ async fn used_by_sixteen(daemon: &Daemon) -> Client {
 }
 
 async fn used_once(daemon: &Daemon) -> Client {
-    let mut client = Client::new(daemon.stream(PIPE).await).await;
+    let mut client = Client::at(daemon, PIPE).await;
     client
         .call(LIST_DISK_IDS, b"x")
         .await
@@ -273,11 +273,7 @@ async fn assert_total() {
         connections: OPEN,
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&sim);
+    let daemon = Daemon::limited(limits, &sim);
     drop(grown(&daemon).await);
     until(|| daemon.server.connections().open() == 0).await;
     let before = MEMORY.current_usage();

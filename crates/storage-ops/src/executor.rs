@@ -242,7 +242,9 @@ impl Executor {
         };
         if let Some(job) = begun {
             // A runtime that is shutting down drops the future at once, which ends the job.
-            tokio::spawn(job.run().instrument(requester.span()));
+            // Boxed, so that the code of a task is compiled once and not for each operation.
+            let run: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(job.run());
+            tokio::spawn(run.instrument(requester.span()));
         }
         let result = receiver
             .wait_for(Option::is_some)
@@ -542,14 +544,14 @@ impl<O: Operation> Drop for Course<O> {
         if let Some(running) = &running {
             running.send_modify(|running| *running += 1);
         }
-        spawn(async move {
+        spawn(Box::pin(async move {
             let thread = pools.thread(pool, holder).await;
             // Nothing is left to do if the runtime is shutting down.
             let _ = thread.run(move || drop(future)).await;
             if let Some(running) = running {
                 running.send_modify(|running| *running -= 1);
             }
-        });
+        }));
     }
 }
 

@@ -17,9 +17,12 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 const HEADERS: u8 = 0x1;
 const RST_STREAM: u8 = 0x3;
 const GOAWAY: u8 = 0x7;
+const PING: u8 = 0x6;
 const CONTINUATION: u8 = 0x9;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITY: u8 = 0x20;
 
 /// The maximum number of calls in one input: h2 ends a connection with too many unanswered calls,
 /// which is no defect of the filter.
@@ -68,7 +71,7 @@ fn filtered(bytes: &[u8], piece: usize) -> (Vec<u8>, Result<(), ProtocolError>) 
     (result, Ok(()))
 }
 
-/// Every call is answered, and received with the deadline that its client sent. Without the filter,
+/// Every call is answered, and received with the deadline and the field that its client sent. Without the filter,
 /// the server would reset a stream whose authority is the path of a pipe.
 pub(crate) fn in_front_of_h2(bytes: &[u8]) {
     let mut input = Input::new(bytes);
@@ -78,14 +81,9 @@ pub(crate) fn in_front_of_h2(bytes: &[u8]) {
         let authority = input.string();
         let timeout = format!("{}u", input.byte());
         let stream = u32::try_from(2 * expected.len() + 1).expect("few calls");
-        request(
-            &mut encoder,
-            stream,
-            [authority, timeout.as_bytes()],
-            &mut input,
-            &mut sent,
-        );
-        expected.push(timeout);
+        let values = [authority, timeout.as_bytes()];
+        let filling = request(&mut encoder, stream, values, &mut input, &mut sent);
+        expected.push((timeout, filling));
     }
     let (client, server) = tokio::io::duplex(4096);
     let serving = async {
@@ -111,16 +109,24 @@ pub(crate) fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// Encodes one request, in any representation of HPACK that the input selects.
+/// Encodes one request, in any representation of HPACK and any frames that the input selects.
+/// Returns the length of its field `x-filling`.
 fn request(
     encoder: &mut Encoder<'_>,
     stream: u32,
     [authority, timeout]: [&[u8]; 2],
     input: &mut Input<'_>,
     sent: &mut Vec<u8>,
-) {
-    let flags = input.byte() & 0x1f;
+) -> usize {
+    let flags = input.byte();
     let mut block = Vec::new();
+    if flags & 0x20 != 0 {
+        let size = u32::from(flags) * 16;
+        encoder
+            .update_max_dynamic_size(size, &mut block)
+            .expect("a size that the server allows");
+    }
+    let flags = flags & 0x1f;
     let mut field = |name: &[u8], value: &[u8], flags: u8| {
         encoder
             .encode((name.to_vec(), value.to_vec(), flags), &mut block)
@@ -143,13 +149,32 @@ fn request(
     let filling = usize::from(input.byte()) * 8;
     field(b"x-filling", &vec![b'x'; filling], input.byte() & 0x1f);
     let cut = usize::from(input.byte()) % (block.len() + 1);
-    let (first, second) = block.split_at(cut);
-    if input.byte().is_multiple_of(2) {
-        frame(HEADERS, END_HEADERS | END_STREAM, stream, &block, sent);
+    let shape = input.byte();
+    let (mut head, mut padding, mut flags) = (Vec::new(), 0, END_STREAM);
+    if shape & 2 != 0 {
+        padding = usize::from(shape >> 4);
+        head.push(shape >> 4);
+        flags |= PADDED;
+    }
+    if shape & 4 != 0 {
+        head.extend([0x80, 0, 0, 99, shape]);
+        flags |= PRIORITY;
+    }
+    if shape & 8 != 0 {
+        frame(PING, 0, 0, &[shape; 8], sent);
+    }
+    let (first, second) = if shape.is_multiple_of(2) {
+        flags |= END_HEADERS;
+        (&block[..], &[][..])
     } else {
-        frame(HEADERS, END_STREAM, stream, first, sent);
+        block.split_at(cut)
+    };
+    let payload = [&head[..], first, &vec![0; padding]].concat();
+    frame(HEADERS, flags, stream, &payload, sent);
+    if flags & END_HEADERS == 0 {
         frame(CONTINUATION, END_HEADERS, stream, second, sent);
     }
+    filling
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
@@ -160,12 +185,13 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], sent: &mut Vec<u8>) {
     sent.extend_from_slice(payload);
 }
 
-/// Answers all calls of a connection, and returns their deadlines.
-async fn serve(stream: HeaderFilter<DuplexStream>) -> Vec<String> {
+/// Answers all calls of a connection, and returns their deadlines and the lengths of their field
+/// `x-filling`.
+async fn serve(stream: HeaderFilter<DuplexStream>) -> Vec<(String, usize)> {
     let mut connection = h2::server::handshake(stream)
         .await
         .expect("a client that speaks HTTP/2");
-    let mut deadlines = Vec::new();
+    let mut received = Vec::new();
     while let Some(call) = connection.accept().await {
         let (request, mut responder) = call.expect("an open connection");
         assert_eq!(
@@ -173,11 +199,12 @@ async fn serve(stream: HeaderFilter<DuplexStream>) -> Vec<String> {
             None,
             "the filter leaves out the authority"
         );
-        let deadline = request
-            .headers()
-            .get("grpc-timeout")
-            .and_then(|value| value.to_str().ok());
-        deadlines.push(deadline.unwrap_or_default().to_owned());
+        let header = |name| request.headers().get(name);
+        let deadline = header("grpc-timeout").and_then(|value| value.to_str().ok());
+        received.push((
+            deadline.unwrap_or_default().to_owned(),
+            header("x-filling").map_or(0, http::HeaderValue::len),
+        ));
         let mut body = responder
             .send_response(Response::new(()), false)
             .expect("an open stream");
@@ -186,7 +213,7 @@ async fn serve(stream: HeaderFilter<DuplexStream>) -> Vec<String> {
         body.send_trailers(HeaderMap::new())
             .expect("an open stream");
     }
-    deadlines
+    received
 }
 
 /// Sends the bytes, reads until each call is answered, and closes the connection. The server must

@@ -49,6 +49,25 @@ fn every_target_holds_for_its_seeds() {
     });
 }
 
+/// The filter reads what any client sends, so each run of the tests tries more than its seeds.
+#[test]
+fn the_header_filter_holds_for_many_inputs() {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    for _ in 0..300 {
+        let length = 2 * usize::from(byte());
+        let bytes: Vec<u8> = (0..length).map(|_| byte()).collect();
+        for target in ["header_filter", "header_filter_h2"] {
+            (fuzz_targets::target(target).run)(&bytes);
+        }
+    }
+}
+
 #[test]
 fn every_folder_of_seeds_is_of_a_target() {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds");

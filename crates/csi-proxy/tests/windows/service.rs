@@ -16,7 +16,7 @@ use os_win32::pipe::{self, Listener, Security};
 use os_win32::{file_security, system};
 use tokio::task::JoinHandle;
 use tonic::Status;
-use windows_service::service::{ServiceAccess, ServiceControlAccept, ServiceExitCode};
+use windows_service::service::{Service, ServiceAccess, ServiceControlAccept, ServiceExitCode};
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
 use crate::PROGRAM;
@@ -42,14 +42,34 @@ fn csi_proxy(arguments: &[&str]) -> Output {
         .expect("a process")
 }
 
+/// Runs the program, and returns what it prints.
+fn said(arguments: &[&str]) -> String {
+    let Output { stdout, stderr, .. } = csi_proxy(arguments);
+    String::from_utf8([stdout, stderr].concat()).expect("UTF-8")
+}
+
 /// Returns the id of the process that the service runs in.
 fn process_id() -> String {
-    let status = csi_proxy(&["service", "status"]);
-    let text = String::from_utf8_lossy(&status.stdout).into_owned();
-    let digits = text
+    let status = said(&["service", "status"]);
+    let digits = status
         .split_once("in process ")
         .map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect());
     digits.unwrap_or_else(|| panic!("the service is not running: {status:?}"))
+}
+
+fn sc_start(service: &str) {
+    Command::new(system::program("sc.exe").expect("a path"))
+        .args(["start", service])
+        .output()
+        .expect("sc.exe");
+}
+
+/// Opens the service to query its status.
+fn open(service: &Installed) -> Service {
+    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT);
+    let manager = manager.expect("the manager");
+    let service = manager.open_service(service.name(), ServiceAccess::QUERY_STATUS);
+    service.expect("the service")
 }
 
 /// An address for metrics that is free at this moment, and the flag for it.
@@ -162,10 +182,7 @@ async fn a_service_that_fails_ends_without_reporting_that_it_stopped() {
     // The start fails, and leaves only a log. While another service starts, there is no log either.
     let mut tries = 0..20;
     while !Path::new(&log).exists() && tries.next().is_some() {
-        Command::new(system::program("sc.exe").expect("a path"))
-            .args(["start", service.name()])
-            .output()
-            .expect("sc.exe");
+        sc_start(service.name());
         thread::sleep(Duration::from_millis(500));
     }
     let is_noticed = service.is_noticed_to_have_ended();
@@ -192,9 +209,8 @@ async fn the_program_installs_and_uninstalls_the_service() {
     let _turn = turn().await;
     let scratch = Scratch::new("install");
     let log = scratch.join("a file with blanks.log");
-    let absent = csi_proxy(&["service", "status"]);
     assert_eq!(
-        String::from_utf8_lossy(&absent.stderr),
+        said(&["service", "status"]),
         "csi-proxy: service csiproxy is not installed\n"
     );
 
@@ -214,14 +230,14 @@ async fn the_program_installs_and_uninstalls_the_service() {
         );
         skipped_by_wine("a service has no flag for failure actions (124)");
     }
-    let twice = csi_proxy(&["service", "install"]);
+    let twice = said(&["service", "install"]);
     assert!(
-        String::from_utf8_lossy(&twice.stderr).contains("service csiproxy is already installed"),
-        "{twice:?}"
+        twice.contains("service csiproxy is already installed"),
+        "{twice}"
     );
 
     service.start();
-    let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
+    let status = said(&["service", "status"]);
     assert!(
         status.starts_with("csiproxy: running in process "),
         "{status}"
@@ -237,11 +253,9 @@ async fn the_program_installs_and_uninstalls_the_service() {
     );
 
     assert_eq!(service.wait_for(|_| true).state, RUNNING);
-    let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        last_line(&removed),
-        "Service csiproxy is removed.",
-        "{removed:?}"
+        last_line(&csi_proxy(&["service", "uninstall"])),
+        "Service csiproxy is removed."
     );
     assert!(service.status().is_none());
 }
@@ -405,14 +419,11 @@ async fn a_process_that_is_not_csi_proxy_is_named_and_its_service_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays() {
     let _turn = turn().await;
-    let flags = |words: &[&str]| {
-        let output = csi_proxy(&[&["service", "flags"], words].concat());
-        String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
-    };
+    let flags = |words: &[&str]| said(&[&["service", "flags"], words].concat());
     assert_eq!(flags(&[]), "csi-proxy: service csiproxy is not installed\n");
     assert_eq!(
-        csi_proxy(&["service", "uninstall"]).stdout,
-        b"Service csiproxy is not installed.\n"
+        said(&["service", "uninstall"]),
+        "Service csiproxy is not installed.\n"
     );
     let scratch = Scratch::new("flags");
     let log = scratch.join(r"a b\x.log");
@@ -436,7 +447,7 @@ async fn the_flags_of_the_service_are_shown_and_replaced_and_its_program_stays()
     );
     assert_eq!(flags(&wanted), format!("{after}\n"), "nothing changes");
     assert!(flags(&["-nonsense"]).contains("unknown flag -nonsense"));
-    let status = String::from_utf8_lossy(&csi_proxy(&["service", "status"]).stdout).into_owned();
+    let status = said(&["service", "status"]);
     assert!(
         status.starts_with(&format!("csiproxy: stopped, starts on demand\n  {after}\n")),
         "{status}"
@@ -450,18 +461,11 @@ async fn a_service_that_is_starting_is_uninstalled_when_it_has_started() {
     let Some(service) = Installed::idle("csiproxy", Duration::from_secs(3), &[]) else {
         return;
     };
-    let start = thread::spawn(|| {
-        Command::new(system::program("sc.exe").expect("a path"))
-            .args(["start", "csiproxy"])
-            .output()
-            .expect("sc.exe")
-    });
+    let start = thread::spawn(|| sc_start("csiproxy"));
     service.wait_for(|status| status.state == START_PENDING || status.state == RUNNING);
-    let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        last_line(&removed),
-        "Service csiproxy is removed.",
-        "{removed:?}"
+        last_line(&csi_proxy(&["service", "uninstall"])),
+        "Service csiproxy is removed."
     );
     start.join().expect("no panic");
     assert!(service.status().is_none());
@@ -478,11 +482,9 @@ async fn a_stopping_service_lets_a_running_call_finish_and_is_uninstalled_when_i
     service.start();
     let call = start_through_the_daemon(&slow, &metrics).await;
     service.stop();
-    let removed = csi_proxy(&["service", "uninstall"]);
     assert_eq!(
-        last_line(&removed),
-        "Service csiproxy is removed.",
-        "{removed:?}"
+        last_line(&csi_proxy(&["service", "uninstall"])),
+        "Service csiproxy is removed."
     );
     call.await.expect("no panic").expect("the call is answered");
     assert!(service.status().is_none());
@@ -495,11 +497,7 @@ async fn the_service_serves_until_shutdown_and_does_not_stop_at_pre_shutdown() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
     service.start();
-    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
-        .expect("the manager");
-    let open = manager
-        .open_service(service.name(), ServiceAccess::QUERY_STATUS)
-        .expect("the service");
+    let open = open(&service);
     let accepted = open.query_status().expect("a status").controls_accepted;
     let expected = ServiceControlAccept::STOP
         | ServiceControlAccept::SHUTDOWN
@@ -531,8 +529,7 @@ async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
     }
     let log = format!(r"-log_file={logs}\csi-proxy.log");
 
-    let refused = csi_proxy(&["service", "install", "-require-safe-folders", &log]);
-    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let why = said(&["service", "install", "-require-safe-folders", &log]);
     assert!(
         why.starts_with("csi-proxy: service csiproxy is not installed: "),
         "{why}"
@@ -542,15 +539,13 @@ async fn a_log_folder_in_which_others_may_write_is_warned_of_or_refused() {
             && text.contains(&other_accounts(&open)[0])
     };
     assert!(is_warning(&why), "{why}");
-    let absent = csi_proxy(&["service", "status"]);
     assert_eq!(
-        String::from_utf8_lossy(&absent.stderr),
+        said(&["service", "status"]),
         "csi-proxy: service csiproxy is not installed\n"
     );
 
-    let installed = csi_proxy(&["service", "install", &log]);
+    let text = said(&["service", "install", &log]);
     let _service = Installed::adopt("csiproxy");
-    let text = String::from_utf8_lossy(&installed.stdout).into_owned();
     assert!(is_warning(&text) && text.contains("icacls"), "{text}");
     // What the installation has created is for administrators only.
     if let [owner] = &other_accounts(&logs)[..]
@@ -588,27 +583,18 @@ async fn a_service_that_sc_created_makes_its_log_folder_for_administrators_only(
 async fn a_deleted_service_can_be_installed_again_once_no_program_has_it_open() {
     let _turn = turn().await;
     let service = Installed::csiproxy("");
-    let manager = ServiceManager::local_computer(None::<&str>, ServiceManagerAccess::CONNECT)
-        .expect("the manager");
-    let open = manager
-        .open_service(service.name(), ServiceAccess::QUERY_STATUS)
-        .expect("the service");
+    let open = open(&service);
     let removed = csi_proxy(&["service", "uninstall"]);
     let report = "Service csiproxy is marked for deletion; Windows removes it when the last \
                   program that has it open (such as services.msc) closes it.";
     assert_eq!(last_line(&removed), report, "{removed:?}");
 
-    let install = thread::spawn(|| csi_proxy(&["service", "install"]));
+    let install = thread::spawn(|| said(&["service", "install"]));
     thread::sleep(Duration::from_secs(1)); // time for a first attempt, which must fail
     drop(open);
     let installed = install.join().expect("no panic");
     // Wine has no failure flag, so that installing reports an error although the service is
     // installed.
-    let output = [installed.stdout, installed.stderr].concat();
-    assert!(
-        String::from_utf8_lossy(&output).contains("csiproxy is installed"),
-        "{}",
-        String::from_utf8_lossy(&output)
-    );
+    assert!(installed.contains("csiproxy is installed"), "{installed}");
     assert_eq!(service.wait_for(|_| true).state, STOPPED);
 }

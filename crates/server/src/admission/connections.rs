@@ -8,24 +8,19 @@
 //! a call in flight, the new connection is accepted, but its calls are refused until some other
 //! connection has no call in flight.
 //!
-//! A flood of dials would thus evict the connection of another client before its first call. Two
-//! rules prevent this. Connections of a process that has more than an eighth of the limit are
-//! evicted before all others. Newcomers, which were accepted less than [`NEWCOMER_TIME`] ago, are
-//! evicted after older connections: first those of the process with the most connections, and among
-//! equals the oldest newcomer. Even many processes that dial together evict the newcomer of another
-//! process only after they have filled the limit once with one connection each.
+//! A flood of dials would thus evict the connection of another client before its first call.
+//! Connections of a process that has more than an eighth of the limit are therefore evicted before
+//! all others.
 
 pub(crate) mod calls;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use header_filter::HeaderFilter;
 use storage_ops::ConnectionId;
@@ -42,9 +37,6 @@ const MAX_LEAVING: usize = 64;
 
 /// A process has few connections if it has at most this fraction of the limit.
 const FEW_CONNECTIONS: usize = 8;
-
-/// How long a connection is a newcomer: ample time to send the preface and begin a call.
-const NEWCOMER_TIME: Duration = Duration::from_millis(200);
 
 /// The connections of a server, over all its endpoints. Clones share one state.
 #[derive(Clone, Debug)]
@@ -74,7 +66,6 @@ struct State {
 struct Member {
     /// The process of the client, if the system returns it.
     process: Option<u32>,
-    accepted_at: Instant,
     /// The calls in flight.
     calls: usize,
     /// The calls that hold a slot.
@@ -178,7 +169,6 @@ impl Connections {
             id,
             Member {
                 process,
-                accepted_at: Instant::now(),
                 calls: 0,
                 slots: 0,
                 rank: None,
@@ -269,20 +259,12 @@ impl State {
         for member in self.members.values().filter(|member| !member.is_leaving) {
             *open.entry(member.process).or_default() += 1;
         }
-        let now = Instant::now();
         let idle = self.members.iter().filter_map(|(&id, member)| {
-            let rank = member.rank?;
             let of_process = open.get(&member.process).copied().unwrap_or_default();
             let has_few = of_process <= self.limits.connections / FEW_CONNECTIONS;
-            let is_newcomer = now < member.accepted_at + NEWCOMER_TIME;
-            let order = if is_newcomer {
-                (Some(Reverse(of_process)), None)
-            } else {
-                (None, Some(rank))
-            };
-            Some((has_few, order, id, rank.0))
+            Some((has_few, member.rank?, id))
         });
-        let Some((.., id, class)) = idle.min() else {
+        let Some((_, (class, _), id)) = idle.min() else {
             return false;
         };
         match class {

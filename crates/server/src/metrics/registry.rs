@@ -11,7 +11,7 @@ use storage_ops::{
 use tokio::time::Instant;
 
 use crate::metrics::rpc::{self, RpcMetrics};
-use crate::metrics::text_format::{write_head, write_labelled, write_single};
+use crate::metrics::text_format::{counter, gauge, write_head, write_labelled};
 use crate::seconds::seconds;
 use crate::server_state::ServerState;
 
@@ -69,140 +69,122 @@ impl Metrics {
         } = &*self.state;
         let counts = connections.counts();
 
-        let help = "Open connections by state: silent = no HTTP/2 preface received, unused = no \
-                    call received, idle = no call in flight, busy = calls in flight, leaving = \
-                    evicted and not closed yet.";
-        let states = [
-            ("busy", number(counts.busy)),
-            ("idle", number(counts.idle)),
-            ("leaving", number(counts.leaving)),
-            ("silent", number(counts.silent)),
-            ("unused", number(counts.unused)),
-        ];
         write_labelled(
             text,
-            "csi_proxy_connections",
-            "gauge",
-            help,
+            ("csi_proxy_connections", "gauge"),
+            "Open connections by state: silent = no HTTP/2 preface received, unused = no \
+             call received, idle = no call in flight, busy = calls in flight, leaving = \
+             evicted and not closed yet.",
             "state",
-            &states,
+            &[
+                ("busy", number(counts.busy)),
+                ("idle", number(counts.idle)),
+                ("leaving", number(counts.leaving)),
+                ("silent", number(counts.silent)),
+                ("unused", number(counts.unused)),
+            ],
         )?;
-        let help = "Connections accepted.";
-        write_single(
+        counter(
             text,
             "csi_proxy_connections_accepted_total",
-            "counter",
-            help,
+            "Connections accepted.",
             counts.accepted,
         )?;
-        let help = "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted \
-                    at the limit of -max-connections, silent = no HTTP/2 preface within \
-                    two minutes, answer_not_taken = the client does not read its responses, \
-                    idle_grown = idle after many calls at once.";
-        let reasons = [
-            ("answer_not_taken", self.state.stalled_connections()),
-            ("idle_grown", counts.closed_grown),
-            ("idle_made_room", counts.evicted_idle),
-            ("silent", counts.closed_silent),
-            ("silent_made_room", counts.evicted_silent),
-        ];
         write_labelled(
             text,
-            "csi_proxy_connections_closed_total",
-            "counter",
-            help,
+            ("csi_proxy_connections_closed_total", "counter"),
+            "Connections closed by csi-proxy: idle_made_room and silent_made_room = evicted \
+             at the limit of -max-connections, silent = no HTTP/2 preface within \
+             two minutes, answer_not_taken = the client does not read its responses, \
+             idle_grown = idle after many calls at once.",
             "reason",
-            &reasons,
+            &[
+                ("answer_not_taken", self.state.stalled_connections()),
+                ("idle_grown", counts.closed_grown),
+                ("idle_made_room", counts.evicted_idle),
+                ("silent", counts.closed_silent),
+                ("silent_made_room", counts.evicted_silent),
+            ],
         )?;
 
-        let help = "Calls by state: running = calls that hold a slot, waiting \
-                    = calls that wait for a slot, transferring = calls whose request is incomplete \
-                    or whose response the client has not read.";
-        let states = [
-            ("running", number(counts.running)),
-            ("transferring", number(counts.transferring())),
-            ("waiting", number(counts.waiting)),
-        ];
-        write_labelled(text, "csi_proxy_calls", "gauge", help, "state", &states)?;
-        let help = "Calls refused: connections_busy = -max-connections connections have calls in \
-                    flight, or the connection was evicted, running = too many calls wait, or no \
-                    slot became free in time, message_late = the request was \
-                    incomplete when its time was over, messages_large = the buffer for large \
-                    responses was full, watches = the connection had too many watches of the health \
-                    service.";
-        let reasons = [
-            ("connections_busy", counts.refused_connections_busy),
-            ("message_late", message_memory.late()),
-            ("messages_large", message_memory.refused()),
-            ("running", counts.refused_calls),
-            ("watches", self.state.refused_health_watches()),
-        ];
         write_labelled(
             text,
-            "csi_proxy_calls_refused_total",
-            "counter",
-            help,
-            "reason",
-            &reasons,
+            ("csi_proxy_calls", "gauge"),
+            "Calls by state: running = calls that hold a slot, waiting \
+             = calls that wait for a slot, transferring = calls whose request is incomplete \
+             or whose response the client has not read.",
+            "state",
+            &[
+                ("running", number(counts.running)),
+                ("transferring", number(counts.transferring())),
+                ("waiting", number(counts.waiting)),
+            ],
         )?;
-        let help = "Bytes in use in the buffer for responses larger than 32 KiB.";
-        write_single(
+        write_labelled(
+            text,
+            ("csi_proxy_calls_refused_total", "counter"),
+            "Calls refused: connections_busy = -max-connections connections have calls in \
+             flight, or the connection was evicted, running = too many calls wait, or no \
+             slot became free in time, message_late = the request was \
+             incomplete when its time was over, messages_large = the buffer for large \
+             responses was full, watches = the connection had too many watches of the health \
+             service.",
+            "reason",
+            &[
+                ("connections_busy", counts.refused_connections_busy),
+                ("message_late", message_memory.late()),
+                ("messages_large", message_memory.refused()),
+                ("running", counts.refused_calls),
+                ("watches", self.state.refused_health_watches()),
+            ],
+        )?;
+        gauge(
             text,
             "csi_proxy_large_messages_bytes",
-            "gauge",
-            help,
-            number(message_memory.held()),
+            "Bytes in use in the buffer for responses larger than 32 KiB.",
+            message_memory.held(),
         )?;
-        let help = "The largest memory of the daemon, whatever its clients do. It depends on \
-                    -max-connections only.";
-        write_single(
+        gauge(
             text,
             "csi_proxy_memory_ceiling_bytes",
-            "gauge",
-            help,
-            number(self.state.limits.memory_ceiling()),
+            "The largest memory of the daemon, whatever its clients do. It depends on \
+             -max-connections only.",
+            self.state.limits.memory_ceiling(),
         )?;
 
-        let help = "1 while all pipes accept connections, as /readyz; 0 otherwise, and during the \
-                    drain.";
-        let ready = self.state.readiness.check().is_ok();
-        write_single(text, "csi_proxy_ready", "gauge", help, u64::from(ready))?;
+        gauge(
+            text,
+            "csi_proxy_ready",
+            "1 while all pipes accept connections, as /readyz; 0 otherwise, and during the drain.",
+            self.state.readiness.check().is_ok().into(),
+        )?;
 
-        let help = "Changes (not reads) that run or wait for a lock or a thread, including those \
-                    without a caller.";
-        write_single(
+        gauge(
             text,
             "csi_proxy_operations",
-            "gauge",
-            help,
-            number(executor.running()),
+            "Changes (not reads) that run or wait for a lock or a thread, including those \
+             without a caller.",
+            executor.running(),
         )?;
         self.write_activity(text)?;
-        let help = "Requests for an existing SMB mapping whose password differs from the one the \
-                    share was mapped with.";
-        let differences = executor.node().smb_password_differences();
-        write_single(
+        counter(
             text,
             "csi_proxy_smb_password_differs_total",
-            "counter",
-            help,
-            differences,
+            "Requests for an existing SMB mapping whose password differs from the one the \
+             share was mapped with.",
+            executor.node().smb_password_differences(),
         )?;
-        let help = "Requests refused because of a link or mount point on a path.";
-        write_single(
+        counter(
             text,
             "csi_proxy_links_refused_total",
-            "counter",
-            help,
+            "Requests refused because of a link or mount point on a path.",
             executor.node().links_refused(),
         )?;
-        let help = "Watches of the health service.";
-        write_single(
+        gauge(
             text,
             "csi_proxy_health_watches",
-            "gauge",
-            help,
-            number(self.state.health_watches.len()),
+            "Watches of the health service.",
+            self.state.health_watches.len(),
         )?;
         write_fallbacks(text, &executor.node().fallbacks())?;
         write_wmi_calls(text, &executor.node().wmi_calls())
@@ -220,85 +202,77 @@ impl Metrics {
         let ages = requests
             .iter()
             .filter_map(|request| Some(now.saturating_sub(request.call?.began)));
-        let help = "Age of the oldest call in progress; 0 if no call is in progress.";
         let oldest = seconds(ages.max().unwrap_or(Duration::ZERO));
-        write_single(text, "csi_proxy_oldest_call_seconds", "gauge", help, oldest)?;
+        gauge(
+            text,
+            "csi_proxy_oldest_call_seconds",
+            "Age of the oldest call in progress; 0 if no call is in progress.",
+            oldest,
+        )?;
 
-        let of_pools = |value: fn(&PoolUse) -> usize| -> Vec<(&str, u64)> {
-            pools
+        let of_pools: [(&str, &str, OfPool); 3] = [
+            (
+                "csi_proxy_pool_threads",
+                "Maximum threads of a pool.",
+                |pool| pool.threads,
+            ),
+            ("csi_proxy_pool_busy", "Threads of a pool in use.", |pool| {
+                pool.busy
+            }),
+            (
+                "csi_proxy_pool_waiting",
+                "Operations that wait for a thread of a pool.",
+                |pool| pool.waiting,
+            ),
+        ];
+        for (name, help, value) in of_pools {
+            let values = pools
                 .iter()
-                .map(|pool| (pool.pool.name(), number(value(pool))))
-                .collect()
-        };
-        let help = "Maximum threads of a pool.";
-        write_labelled(
-            text,
-            "csi_proxy_pool_threads",
-            "gauge",
-            help,
-            "pool",
-            &of_pools(|pool| pool.threads),
-        )?;
-        let help = "Threads of a pool in use.";
-        write_labelled(
-            text,
-            "csi_proxy_pool_busy",
-            "gauge",
-            help,
-            "pool",
-            &of_pools(|pool| pool.busy),
-        )?;
-        let help = "Operations that wait for a thread of a pool.";
-        write_labelled(
-            text,
-            "csi_proxy_pool_waiting",
-            "gauge",
-            help,
-            "pool",
-            &of_pools(|pool| pool.waiting),
-        )?;
+                .map(|pool| (pool.pool.name(), number(value(pool))));
+            let values: Vec<_> = values.collect();
+            write_labelled(text, (name, "gauge"), help, "pool", &values)?;
+        }
 
-        let help = "Operations that wait for a lock.";
         let waits =
             |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));
-        write_single(
+        gauge(
             text,
             "csi_proxy_lock_waiting",
-            "gauge",
-            help,
+            "Operations that wait for a lock.",
             requests.iter().filter(waits).count(),
         )?;
-        let help = "Locks held by Windows calls that still hang after their request has ended; \
-                    their objects stay locked.";
         let held_by_hung_calls = locks.iter().map(|lock| lock.held_by_others).sum::<usize>();
-        write_single(
+        gauge(
             text,
             "csi_proxy_locks_held_by_hung_calls",
-            "gauge",
-            help,
+            "Locks held by Windows calls that still hang after their request has ended; \
+             their objects stay locked.",
             held_by_hung_calls,
         )?;
         let LockWaitCount { waits, time, .. } = executor.lock_waits();
-        let help = "Times that an operation has waited for a lock.";
-        write_single(text, "csi_proxy_lock_waits_total", "counter", help, waits)?;
-        let help = "Total time that operations have waited for locks.";
-        write_single(
+        counter(
+            text,
+            "csi_proxy_lock_waits_total",
+            "Times that an operation has waited for a lock.",
+            waits,
+        )?;
+        counter(
             text,
             "csi_proxy_lock_wait_seconds_total",
-            "counter",
-            help,
+            "Total time that operations have waited for locks.",
             seconds(time),
         )?;
-        let help = "Calls that shared the result of an equal call in progress.";
-        write_single(
+        counter(
             text,
             "csi_proxy_coalesced_calls_total",
-            "counter",
-            help,
+            "Calls that shared the result of an equal call in progress.",
             executor.coalesced_requests(),
         )
     }
 }
+
+/// A figure of a pool.
+type OfPool = fn(&PoolUse) -> usize;
 
 fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)

@@ -7,26 +7,32 @@ pub(super) fn write_head(text: &mut String, name: &str, kind: &str, help: &str) 
     writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
-/// Writes a gauge or counter without labels.
-pub(super) fn write_single<V>(
+/// Writes a gauge without labels.
+pub(super) fn gauge(
     text: &mut String,
     name: &str,
-    kind: &str,
     help: &str,
-    value: V,
-) -> fmt::Result
-where
-    V: fmt::Display,
-{
-    write_head(text, name, kind, help)?;
+    value: impl fmt::Display,
+) -> fmt::Result {
+    write_head(text, name, "gauge", help)?;
     writeln!(text, "{name} {value}")
 }
 
-/// Writes a gauge or counter with one label, one line for each value of the label.
-pub(super) fn write_labelled(
+/// Writes a counter without labels.
+pub(super) fn counter(
     text: &mut String,
     name: &str,
-    kind: &str,
+    help: &str,
+    value: impl fmt::Display,
+) -> fmt::Result {
+    write_head(text, name, "counter", help)?;
+    writeln!(text, "{name} {value}")
+}
+
+/// Writes a metric of this name and kind with one label, one line for each value of the label.
+pub(super) fn write_labelled(
+    text: &mut String,
+    (name, kind): (&str, &str),
     help: &str,
     label: &str,
     values: &[(&str, u64)],

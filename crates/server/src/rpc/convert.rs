@@ -38,3 +38,38 @@ impl<M: Default> IntoResponse<M> for () {
 pub(crate) fn loose(path: &str, config: &Config) -> OperationResult<HostPath> {
     HostPath::parse_loose(path, &config.kubelet_dir)
 }
+
+/// Implements [`IntoOperation`] for the messages before each `=>`, whose fields give those of the
+/// operation after it.
+macro_rules! requests {
+    (|$request:ident, $config:ident| $($($Message:path),+ => $Operation:ident $fields:tt)+) => {$($(
+        impl $crate::rpc::convert::IntoOperation for $Message {
+            type Operation = $Operation;
+
+            fn operation(
+                self,
+                $config: &storage_ops::Config,
+            ) -> storage_ops::OperationResult<$Operation> {
+                let $request = self;
+                let _ = (&$request, $config);
+                Ok($Operation $fields)
+            }
+        }
+    )+)+};
+}
+
+/// Implements [`IntoResponse`] for the results before each `=>`, which give the fields of the message
+/// after it.
+macro_rules! responses {
+    (|$result:ident| $($Result:ty => $Message:path { $($fields:tt)* })+) => {$(
+        impl $crate::rpc::convert::IntoResponse<$Message> for $Result {
+            fn into_response(self) -> Result<$Message, std::num::TryFromIntError> {
+                type Message = $Message;
+                let $result = self;
+                Ok(Message { $($fields)* })
+            }
+        }
+    )+};
+}
+
+pub(crate) use {requests, responses};

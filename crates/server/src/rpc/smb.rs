@@ -2,40 +2,27 @@
 
 use api::smb::v1;
 use storage_ops::{
-    Config, HostPath, NewSmbGlobalMapping, OperationResult, RemoveSmbGlobalMapping, SecretText,
-    SmbUser, UncPath,
+    HostPath, NewSmbGlobalMapping, RemoveSmbGlobalMapping, SecretText, SmbUser, UncPath,
 };
 
-use crate::rpc::convert::IntoOperation;
+use crate::rpc::convert;
 
-impl IntoOperation for v1::NewSmbGlobalMappingRequest {
-    type Operation = NewSmbGlobalMapping;
-
-    fn operation(self, _: &Config) -> OperationResult<NewSmbGlobalMapping> {
-        let password = SecretText::parse(self.password, "the password")?;
-        let remote = UncPath::parse(&self.remote_path)?;
-        let local = if self.local_path.is_empty() {
+convert::requests! {
+    |request, config|
+    // The password first, so that no error leaves it in memory.
+    v1::NewSmbGlobalMappingRequest => NewSmbGlobalMapping {
+        password: SecretText::parse(request.password, "the password")?,
+        remote: UncPath::parse(&request.remote_path)?,
+        local: if request.local_path.is_empty() {
             None
         } else {
-            Some(HostPath::parse(&self.local_path)?)
-        };
-        Ok(NewSmbGlobalMapping {
-            remote,
-            local,
-            user: SmbUser::parse(&self.username)?,
-            password,
-        })
+            Some(HostPath::parse(&request.local_path)?)
+        },
+        user: SmbUser::parse(&request.username)?,
     }
-}
-
-impl IntoOperation for v1::RemoveSmbGlobalMappingRequest {
-    type Operation = RemoveSmbGlobalMapping;
-
-    fn operation(self, _: &Config) -> OperationResult<RemoveSmbGlobalMapping> {
-        // NetApp Trident sends `\host\share`.
-        Ok(RemoveSmbGlobalMapping {
-            remote: UncPath::parse_loose(&self.remote_path)?,
-        })
+    // NetApp Trident sends `\host\share`.
+    v1::RemoveSmbGlobalMappingRequest => RemoveSmbGlobalMapping {
+        remote: UncPath::parse_loose(&request.remote_path)?,
     }
 }
 

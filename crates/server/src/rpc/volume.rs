@@ -1,7 +1,5 @@
 //! The conversions of the messages of the volume group.
 
-use std::num::TryFromIntError;
-
 use api::volume::{v1, v1beta1, v2alpha1};
 use storage_ops::{
     Config, DiskNumber, FormatVolume, GetClosestVolumeIdFromTargetPath, GetDiskNumberFromVolumeId,
@@ -10,99 +8,86 @@ use storage_ops::{
     VolumeStats, WriteVolumeCache,
 };
 
-use crate::rpc::convert::{self, IntoOperation, IntoResponse};
+use crate::rpc::convert::{self, IntoOperation};
 
-impl IntoOperation for v1::ListVolumesOnDiskRequest {
-    type Operation = ListVolumesOnDisk;
-
-    fn operation(self, _: &Config) -> OperationResult<ListVolumesOnDisk> {
-        Ok(ListVolumesOnDisk {
-            disk: DiskNumber(self.disk_number),
-            partition: self.partition_number,
-        })
+convert::requests! {
+    |request, config|
+    v1::ListVolumesOnDiskRequest => ListVolumesOnDisk {
+        disk: DiskNumber(request.disk_number),
+        partition: request.partition_number,
+    }
+    v1beta1::ListVolumesOnDiskRequest => ListVolumesOnDisk {
+        disk: DiskNumber::parse(&request.disk_id)?,
+        partition: 0,
+    }
+    v1::MountVolumeRequest => MountVolume {
+        volume: VolumeId::parse(&request.volume_id)?,
+        target: convert::loose(&request.target_path, config)?,
+    }
+    v1beta1::MountVolumeRequest => MountVolume {
+        volume: VolumeId::parse(&request.volume_id)?,
+        target: convert::loose(&request.path, config)?,
+    }
+    v1::UnmountVolumeRequest => UnmountVolume {
+        volume: VolumeId::parse(&request.volume_id)?,
+        target: convert::loose(&request.target_path, config)?,
+    }
+    v1beta1::DismountVolumeRequest => UnmountVolume {
+        volume: VolumeId::parse(&request.volume_id)?,
+        target: convert::loose(&request.path, config)?,
+    }
+    v1::IsVolumeFormattedRequest => IsVolumeFormatted {
+        volume: VolumeId::parse(&request.volume_id)?,
+    }
+    v1::GetVolumeStatsRequest, v1beta1::VolumeStatsRequest => GetVolumeStats {
+        volume: VolumeId::parse(&request.volume_id)?,
+    }
+    v1::GetDiskNumberFromVolumeIdRequest, v1beta1::VolumeDiskNumberRequest => GetDiskNumberFromVolumeId {
+        volume: VolumeId::parse(&request.volume_id)?,
+    }
+    v1::GetVolumeIdFromTargetPathRequest => GetVolumeIdFromTargetPath {
+        target: convert::loose(&request.target_path, config)?,
+    }
+    v1beta1::VolumeIdFromMountRequest => GetVolumeIdFromTargetPath {
+        target: convert::loose(&request.mount, config)?,
+    }
+    v2alpha1::GetClosestVolumeIdFromTargetPathRequest => GetClosestVolumeIdFromTargetPath {
+        target: convert::loose(&request.target_path, config)?,
+    }
+    v1::WriteVolumeCacheRequest => WriteVolumeCache {
+        volume: VolumeId::parse(&request.volume_id)?,
     }
 }
 
-impl IntoOperation for v1beta1::ListVolumesOnDiskRequest {
-    type Operation = ListVolumesOnDisk;
-
-    fn operation(self, _: &Config) -> OperationResult<ListVolumesOnDisk> {
-        Ok(ListVolumesOnDisk {
-            disk: DiskNumber::parse(&self.disk_id)?,
-            partition: 0,
-        })
+convert::responses! {
+    |result|
+    Vec<VolumeId> => v1::ListVolumesOnDiskResponse {
+        volume_ids: result.iter().map(VolumeId::to_string).collect(),
     }
-}
-
-impl IntoResponse<v1::ListVolumesOnDiskResponse> for Vec<VolumeId> {
-    fn into_response(self) -> Result<v1::ListVolumesOnDiskResponse, TryFromIntError> {
-        Ok(v1::ListVolumesOnDiskResponse {
-            volume_ids: self.iter().map(VolumeId::to_string).collect(),
-        })
+    bool => v1::IsVolumeFormattedResponse { formatted: result }
+    VolumeStats => v1::GetVolumeStatsResponse {
+        total_bytes: result.total.try_into()?,
+        used_bytes: result.used.try_into()?,
     }
-}
-
-impl IntoOperation for v1::MountVolumeRequest {
-    type Operation = MountVolume;
-
-    fn operation(self, config: &Config) -> OperationResult<MountVolume> {
-        let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(MountVolume {
-            volume,
-            target: convert::loose(&self.target_path, config)?,
-        })
+    // The total size, although one old driver interprets it as the free space.
+    VolumeStats => v1beta1::VolumeStatsResponse {
+        volume_size: result.total.try_into()?,
+        volume_used_size: result.used.try_into()?,
     }
-}
-
-impl IntoOperation for v1beta1::MountVolumeRequest {
-    type Operation = MountVolume;
-
-    fn operation(self, config: &Config) -> OperationResult<MountVolume> {
-        let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(MountVolume {
-            volume,
-            target: convert::loose(&self.path, config)?,
-        })
+    DiskNumber => v1::GetDiskNumberFromVolumeIdResponse {
+        disk_number: result.0,
     }
-}
-
-impl IntoOperation for v1::UnmountVolumeRequest {
-    type Operation = UnmountVolume;
-
-    fn operation(self, config: &Config) -> OperationResult<UnmountVolume> {
-        let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(UnmountVolume {
-            volume,
-            target: convert::loose(&self.target_path, config)?,
-        })
+    DiskNumber => v1beta1::VolumeDiskNumberResponse {
+        disk_number: result.0.into(),
     }
-}
-
-impl IntoOperation for v1beta1::DismountVolumeRequest {
-    type Operation = UnmountVolume;
-
-    fn operation(self, config: &Config) -> OperationResult<UnmountVolume> {
-        let volume = VolumeId::parse(&self.volume_id)?;
-        Ok(UnmountVolume {
-            volume,
-            target: convert::loose(&self.path, config)?,
-        })
+    VolumeId => v1::GetVolumeIdFromTargetPathResponse {
+        volume_id: result.to_string(),
     }
-}
-
-impl IntoOperation for v1::IsVolumeFormattedRequest {
-    type Operation = IsVolumeFormatted;
-
-    fn operation(self, _: &Config) -> OperationResult<IsVolumeFormatted> {
-        Ok(IsVolumeFormatted {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
+    VolumeId => v1beta1::VolumeIdFromMountResponse {
+        volume_id: result.to_string(),
     }
-}
-
-impl IntoResponse<v1::IsVolumeFormattedResponse> for bool {
-    fn into_response(self) -> Result<v1::IsVolumeFormattedResponse, TryFromIntError> {
-        Ok(v1::IsVolumeFormattedResponse { formatted: self })
+    VolumeId => v2alpha1::GetClosestVolumeIdFromTargetPathResponse {
+        volume_id: result.to_string(),
     }
 }
 
@@ -144,147 +129,5 @@ impl IntoOperation for v1beta1::ResizeVolumeRequest {
     fn operation(self, _: &Config) -> OperationResult<ResizeVolume> {
         let size = size(self.size)?;
         Ok(ResizeVolume::new(resize_target(&self.volume_id)?, size))
-    }
-}
-
-impl IntoOperation for v1::GetVolumeStatsRequest {
-    type Operation = GetVolumeStats;
-
-    fn operation(self, _: &Config) -> OperationResult<GetVolumeStats> {
-        Ok(GetVolumeStats {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
-    }
-}
-
-impl IntoOperation for v1beta1::VolumeStatsRequest {
-    type Operation = GetVolumeStats;
-
-    fn operation(self, _: &Config) -> OperationResult<GetVolumeStats> {
-        Ok(GetVolumeStats {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
-    }
-}
-
-impl IntoResponse<v1::GetVolumeStatsResponse> for VolumeStats {
-    fn into_response(self) -> Result<v1::GetVolumeStatsResponse, TryFromIntError> {
-        Ok(v1::GetVolumeStatsResponse {
-            total_bytes: self.total.try_into()?,
-            used_bytes: self.used.try_into()?,
-        })
-    }
-}
-
-impl IntoResponse<v1beta1::VolumeStatsResponse> for VolumeStats {
-    fn into_response(self) -> Result<v1beta1::VolumeStatsResponse, TryFromIntError> {
-        // The total size, although one old driver interprets it as the free space.
-        let (volume_size, volume_used_size) = (self.total.try_into()?, self.used.try_into()?);
-        Ok(v1beta1::VolumeStatsResponse {
-            volume_size,
-            volume_used_size,
-        })
-    }
-}
-
-impl IntoOperation for v1::GetDiskNumberFromVolumeIdRequest {
-    type Operation = GetDiskNumberFromVolumeId;
-
-    fn operation(self, _: &Config) -> OperationResult<GetDiskNumberFromVolumeId> {
-        Ok(GetDiskNumberFromVolumeId {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
-    }
-}
-
-impl IntoOperation for v1beta1::VolumeDiskNumberRequest {
-    type Operation = GetDiskNumberFromVolumeId;
-
-    fn operation(self, _: &Config) -> OperationResult<GetDiskNumberFromVolumeId> {
-        Ok(GetDiskNumberFromVolumeId {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
-    }
-}
-
-impl IntoResponse<v1::GetDiskNumberFromVolumeIdResponse> for DiskNumber {
-    fn into_response(self) -> Result<v1::GetDiskNumberFromVolumeIdResponse, TryFromIntError> {
-        Ok(v1::GetDiskNumberFromVolumeIdResponse {
-            disk_number: self.0,
-        })
-    }
-}
-
-impl IntoResponse<v1beta1::VolumeDiskNumberResponse> for DiskNumber {
-    fn into_response(self) -> Result<v1beta1::VolumeDiskNumberResponse, TryFromIntError> {
-        Ok(v1beta1::VolumeDiskNumberResponse {
-            disk_number: self.0.into(),
-        })
-    }
-}
-
-impl IntoOperation for v1::GetVolumeIdFromTargetPathRequest {
-    type Operation = GetVolumeIdFromTargetPath;
-
-    fn operation(self, config: &Config) -> OperationResult<GetVolumeIdFromTargetPath> {
-        Ok(GetVolumeIdFromTargetPath {
-            target: convert::loose(&self.target_path, config)?,
-        })
-    }
-}
-
-impl IntoOperation for v1beta1::VolumeIdFromMountRequest {
-    type Operation = GetVolumeIdFromTargetPath;
-
-    fn operation(self, config: &Config) -> OperationResult<GetVolumeIdFromTargetPath> {
-        Ok(GetVolumeIdFromTargetPath {
-            target: convert::loose(&self.mount, config)?,
-        })
-    }
-}
-
-impl IntoOperation for v2alpha1::GetClosestVolumeIdFromTargetPathRequest {
-    type Operation = GetClosestVolumeIdFromTargetPath;
-
-    fn operation(self, config: &Config) -> OperationResult<GetClosestVolumeIdFromTargetPath> {
-        Ok(GetClosestVolumeIdFromTargetPath {
-            target: convert::loose(&self.target_path, config)?,
-        })
-    }
-}
-
-impl IntoResponse<v1::GetVolumeIdFromTargetPathResponse> for VolumeId {
-    fn into_response(self) -> Result<v1::GetVolumeIdFromTargetPathResponse, TryFromIntError> {
-        Ok(v1::GetVolumeIdFromTargetPathResponse {
-            volume_id: self.to_string(),
-        })
-    }
-}
-
-impl IntoResponse<v1beta1::VolumeIdFromMountResponse> for VolumeId {
-    fn into_response(self) -> Result<v1beta1::VolumeIdFromMountResponse, TryFromIntError> {
-        Ok(v1beta1::VolumeIdFromMountResponse {
-            volume_id: self.to_string(),
-        })
-    }
-}
-
-impl IntoResponse<v2alpha1::GetClosestVolumeIdFromTargetPathResponse> for VolumeId {
-    fn into_response(
-        self,
-    ) -> Result<v2alpha1::GetClosestVolumeIdFromTargetPathResponse, TryFromIntError> {
-        Ok(v2alpha1::GetClosestVolumeIdFromTargetPathResponse {
-            volume_id: self.to_string(),
-        })
-    }
-}
-
-impl IntoOperation for v1::WriteVolumeCacheRequest {
-    type Operation = WriteVolumeCache;
-
-    fn operation(self, _: &Config) -> OperationResult<WriteVolumeCache> {
-        Ok(WriteVolumeCache {
-            volume: VolumeId::parse(&self.volume_id)?,
-        })
     }
 }

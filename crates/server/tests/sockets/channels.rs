@@ -1,13 +1,23 @@
 //! gRPC clients of a daemon, and what its metrics count of them.
 
 use hyper_util::rt::TokioIo;
+use os_sim::Sim;
 use tonic::transport::Channel;
 use transport::address::Address;
 use transport::listener::connect;
 
-use super::daemon::{Daemon, until};
+use super::daemon::{Daemon, Setup, until};
 
 impl Daemon {
+    /// A daemon that also serves the pipes without a group in their names.
+    pub(crate) fn groupless(sim: &Sim) -> Self {
+        Setup {
+            groupless: true,
+            ..Setup::default()
+        }
+        .on(sim)
+    }
+
     /// Opens a tonic channel with a new connection.
     pub(crate) async fn channel(&self, pipe: &str) -> Channel {
         channel(self.address(pipe))

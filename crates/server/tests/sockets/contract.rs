@@ -1,6 +1,7 @@
 //! The contract of calls: which calls wait for each other, what continues without its caller, what
 //! old versions return.
 
+use std::fmt::Debug;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 use storage_ops::{Config, Executor, HostPath, Node};
-use tonic::Code;
+use tokio::task::JoinHandle;
+use tonic::{Code, Status};
 
 use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
@@ -71,6 +73,28 @@ pub(crate) fn slow_mapping() -> NewSmbGlobalMappingRequest {
     }
 }
 
+/// Begins the mapping on a connection of its own, and waits until it runs.
+pub(crate) async fn begin_slow_mapping(
+    daemon: &Daemon,
+    sim: &Sim,
+) -> JoinHandle<Result<(), Status>> {
+    let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
+    let mapping = tokio::spawn(async move {
+        let answer = smb.new_smb_global_mapping(slow_mapping()).await;
+        answer.map(drop)
+    });
+    until(|| sim.running_jobs() == 1).await;
+    mapping
+}
+
+/// Asserts that the mapping succeeds.
+pub(crate) async fn mapped<T: Debug>(mapping: JoinHandle<Result<T, Status>>) {
+    mapping
+        .await
+        .expect("no panic")
+        .expect("the share is mapped");
+}
+
 /// Advances the simulated clock until no operation runs.
 pub(crate) async fn finish_operations(executor: &Executor, sim: &Sim) {
     until(|| {
@@ -80,14 +104,14 @@ pub(crate) async fn finish_operations(executor: &Executor, sim: &Sim) {
     .await;
 }
 
-async fn call(
-    daemon: &Daemon,
-    group: Group,
-    version: &str,
-    rpc: &str,
-    request: Value,
-) -> Result<Value, tonic::Status> {
-    let row = GroupVersion::find(group, version).expect("it is in the table");
+/// Calls an RPC, such as `disk/v1/Rescan`.
+async fn call(daemon: &Daemon, rpc: &str, request: Value) -> Result<Value, Status> {
+    let [group, version, rpc] = rpc.split('/').collect::<Vec<_>>()[..] else {
+        panic!("{rpc}")
+    };
+    let mut rows = GROUP_VERSIONS.iter();
+    let row = rows.find(|row| row.group.name() == group && row.version == version);
+    let row = row.expect("it is in the table");
     let rpc = &dynamic_client::rpcs(row)[rpc];
     rpc.call(&daemon.channel(row.pipe()).await, &rpc.request(&request))
         .await
@@ -109,15 +133,9 @@ async fn contract_05_a_slow_mapping_delays_no_other_call() {
         assert!(path_exists(&daemon).await);
     }
     assert!(
-        call(
-            &daemon,
-            Group::Disk,
-            "v1",
-            "GetDiskStats",
-            json!({"disk_number": 1})
-        )
-        .await
-        .is_ok()
+        call(&daemon, "disk/v1/GetDiskStats", json!({"disk_number": 1}))
+            .await
+            .is_ok()
     );
     assert!(
         mappings.iter().all(|mapping| !mapping.is_finished()),
@@ -125,21 +143,14 @@ async fn contract_05_a_slow_mapping_delays_no_other_call() {
     );
     finish_operations(&daemon.executor, &sim).await;
     for mapping in mappings {
-        mapping
-            .await
-            .expect("no panic")
-            .expect("the share is mapped");
+        mapped(mapping).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contract_05_calls_of_one_connection_run_concurrently() {
     let sim = slow_node();
-    let daemon = Setup {
-        groupless: true,
-        ..Setup::default()
-    }
-    .on(&sim);
+    let daemon = Daemon::groupless(&sim);
     let channel = daemon.channel("csi-proxy-v1").await;
     let mut smb = SmbClient::new(channel.clone());
     let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
@@ -155,10 +166,7 @@ async fn contract_05_calls_of_one_connection_run_concurrently() {
     );
     assert!(!mapping.is_finished());
     finish_operations(&daemon.executor, &sim).await;
-    mapping
-        .await
-        .expect("no panic")
-        .expect("the share is mapped");
+    mapped(mapping).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -210,7 +218,7 @@ async fn contract_06_a_deadline_ends_the_call_but_not_the_operation() {
     }
     .encode_to_vec();
     // Not tonic's client, which would enforce the deadline itself.
-    let mut client = Client::new(daemon.stream("csi-proxy-volume-v1").await).await;
+    let mut client = Client::at(&daemon, "csi-proxy-volume-v1").await;
     assert_eq!(
         client
             .call_within("/v1.Volume/FormatVolume", b"x", "2S", &request)
@@ -260,7 +268,7 @@ async fn contract_07_failures_have_a_fitting_code_and_a_request_id() {
             Code::AlreadyExists,
         ),
     ] {
-        let status = call(&daemon, Group::Filesystem, "v1", rpc, request)
+        let status = call(&daemon, &format!("filesystem/v1/{rpc}"), request)
             .await
             .expect_err(rpc);
         assert_eq!(status.code(), code, "{rpc}: {}", status.message());
@@ -332,18 +340,14 @@ async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_direc
     for path in [r"\k\mnt", "/k/mnt", "c:/k/mnt/"] {
         let answer = call(
             &daemon,
-            Group::Volume,
-            "v1",
-            "GetVolumeIDFromTargetPath",
+            "volume/v1/GetVolumeIDFromTargetPath",
             json!({"target_path": path}),
         )
         .await;
         assert_eq!(answer.expect(path)["volume_id"], json!(id));
         let answer = call(
             &daemon,
-            Group::Filesystem,
-            "v1beta1",
-            "IsMountPoint",
+            "filesystem/v1beta1/IsMountPoint",
             json!({"path": path}),
         )
         .await;
@@ -354,9 +358,7 @@ async fn contract_10_paths_without_a_drive_are_on_the_drive_of_the_kubelet_direc
     }
     let strict = call(
         &daemon,
-        Group::Filesystem,
-        "v1",
-        "PathExists",
+        "filesystem/v1/PathExists",
         json!({"path": r"\k\mnt"}),
     )
     .await;
@@ -373,15 +375,9 @@ async fn contract_16_a_mounted_vhdx_is_not_listed_and_a_lun_is_a_bare_number() {
         .location("Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0")
         .build();
     let daemon = Daemon::on(&sim);
-    let answer = call(
-        &daemon,
-        Group::Disk,
-        "v1beta1",
-        "ListDiskLocations",
-        json!({}),
-    )
-    .await
-    .expect("a list");
+    let answer = call(&daemon, "disk/v1beta1/ListDiskLocations", json!({}))
+        .await
+        .expect("a list");
     let location = |adapter: &str, bus: &str, target: &str, lun: &str| json!({"Adapter": adapter, "Bus": bus, "Target": target, "LUNID": lun});
     let expected = json!({"disk_locations": {
         "0": location("0", "", "0", "0"),
@@ -400,7 +396,7 @@ async fn contract_17_old_versions_have_exactly_two_identifiers() {
         .build();
     let daemon = Daemon::on(&sim);
     for version in ["v1beta2", "v1beta1"] {
-        let answer = call(&daemon, Group::Disk, version, "ListDiskIDs", json!({}))
+        let answer = call(&daemon, &format!("disk/{version}/ListDiskIDs"), json!({}))
             .await
             .expect("a list");
         let identifiers =
@@ -419,22 +415,14 @@ async fn contract_27_the_size_in_old_versions_is_the_total_size() {
     let daemon = Daemon::on(&sim);
     let volume = sim.volume_on(1).expect("disk 1 is partitioned");
     let request = json!({"volume_id": volume.name()});
-    let new = call(
-        &daemon,
-        Group::Volume,
-        "v1",
-        "GetVolumeStats",
-        request.clone(),
-    )
-    .await
-    .expect("numbers");
+    let new = call(&daemon, "volume/v1/GetVolumeStats", request.clone())
+        .await
+        .expect("numbers");
     assert_eq!(new["total_bytes"], json!(volume.total.to_string()));
     for version in ["v1beta1", "v1beta2"] {
         let old = call(
             &daemon,
-            Group::Volume,
-            version,
-            "VolumeStats",
+            &format!("volume/{version}/VolumeStats"),
             request.clone(),
         )
         .await
@@ -462,7 +450,7 @@ async fn contract_31_path_contexts_restrict_only_if_their_directories_are_config
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {
             let request = json!({"path": path, "context": context});
-            let answer = call(daemon, Group::Filesystem, "v1beta1", "PathExists", request).await;
+            let answer = call(&daemon, "filesystem/v1beta1/PathExists", request).await;
             answer
                 .map(|answer| answer["exists"].clone())
                 .map_err(|status| status.code())
@@ -493,21 +481,13 @@ async fn contract_31_a_disk_number_as_volume_id_means_the_first_volume_of_the_di
         .build();
     let daemon = Daemon::on(&sim);
     let before = sim.volume_on(1).expect("disk 1 is partitioned").total;
-    call(
-        &daemon,
-        Group::Volume,
-        "v1",
-        "ResizeVolume",
-        json!({"volume_id": "1"}),
-    )
-    .await
-    .expect("it grows");
+    call(&daemon, "volume/v1/ResizeVolume", json!({"volume_id": "1"}))
+        .await
+        .expect("it grows");
     assert!(sim.volume_on(1).expect("the volume still exists").total > before);
     let status = call(
         &daemon,
-        Group::Volume,
-        "v1",
-        "GetVolumeStats",
+        "volume/v1/GetVolumeStats",
         json!({"volume_id": "1"}),
     )
     .await;
@@ -535,7 +515,7 @@ async fn after_a_panic_in_an_operation_the_status_is_internal_and_the_server_kee
     let os = faults::Probed::new(sim.process(), Defect("device_interfaces"));
     let daemon = Setup::default().at(Node::new(Arc::new(os), Config::default()));
     for _ in 0..40 {
-        let status = call(&daemon, Group::Disk, "v1", "ListDiskIDs", json!({}))
+        let status = call(&daemon, "disk/v1/ListDiskIDs", json!({}))
             .await
             .expect_err("it panics");
         assert_eq!(status.code(), Code::Internal);

@@ -40,6 +40,14 @@ impl Daemon {
         Setup::default().on(sim)
     }
 
+    pub(crate) fn limited(limits: Limits, sim: &Sim) -> Self {
+        Setup {
+            limits,
+            ..Setup::default()
+        }
+        .on(sim)
+    }
+
     pub(crate) fn address(&self, pipe: &str) -> Address {
         Location::Directory(self.folder.path().join("sockets")).address(pipe)
     }

@@ -11,7 +11,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::channels::channel;
-use super::contract::{finish_operations, slow_mapping, slow_node};
+use super::contract::{begin_slow_mapping, finish_operations, mapped, slow_mapping, slow_node};
 use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
 use super::frames::{Client, GOAWAY};
 use super::good_input;
@@ -33,7 +33,7 @@ async fn an_idle_server_stops_at_once_and_removes_its_endpoints() {
     let daemon = Daemon::on(&good_input::node());
     let (address, mut client) = (
         daemon.address(SMB),
-        Client::new(daemon.stream("csi-proxy-disk-v1").await).await,
+        Client::at(&daemon, "csi-proxy-disk-v1").await,
     );
     let _silent = daemon.stream(SMB).await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
@@ -49,9 +49,7 @@ async fn an_idle_server_stops_at_once_and_removes_its_endpoints() {
 async fn a_running_call_is_answered_during_the_drain() {
     let sim = slow_node();
     let daemon = draining_for(HANG_TIMEOUT).on(&sim);
-    let mut client = SmbClient::new(daemon.channel(SMB).await);
-    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
+    let mapping = begin_slow_mapping(&daemon, &sim).await;
     let (address, executor, server) = (
         daemon.address(SMB),
         daemon.executor.clone(),
@@ -63,10 +61,7 @@ async fn a_running_call_is_answered_during_the_drain() {
     assert!(!mapping.is_finished() && !serving.is_finished());
     assert_eq!(server.metrics().check_ready(), Err(NotReady::Draining));
     finish_operations(&executor, &sim).await;
-    mapping
-        .await
-        .expect("no panic")
-        .expect("the share is mapped");
+    mapped(mapping).await;
     assert_eq!(serving.await.expect("no panic"), Unfinished::default());
 }
 
@@ -98,9 +93,7 @@ async fn the_drain_waits_for_an_operation_without_a_caller() {
 async fn calls_that_outlast_the_drain_time_are_cut_off_and_counted() {
     let sim = slow_node();
     let daemon = draining_for(Duration::from_millis(20)).on(&sim);
-    let mut client = SmbClient::new(daemon.channel(SMB).await);
-    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
+    let mapping = begin_slow_mapping(&daemon, &sim).await;
     let (executor, server) = (daemon.executor.clone(), daemon.server.clone());
     let (serving, _folder) = daemon.stop();
     assert_eq!(
@@ -145,9 +138,7 @@ fn assert_cut_off(server: &Server) {
 async fn calls_that_a_second_signal_cuts_off_are_not_cancelled_by_their_callers() {
     let sim = slow_node();
     let daemon = draining_for(HANG_TIMEOUT).on(&sim);
-    let mut client = SmbClient::new(daemon.channel(SMB).await);
-    let mapping = tokio::spawn(async move { client.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
+    let mapping = begin_slow_mapping(&daemon, &sim).await;
     let (executor, server) = (daemon.executor.clone(), daemon.server.clone());
     let (serving, _folder) = daemon.stop();
     serving.abort();
@@ -188,7 +179,7 @@ async fn health_watches_report_not_serving_and_end_at_shutdown() {
 async fn the_drain_waits_for_a_call_that_crosses_the_goaway() {
     let sim = slow_node();
     let daemon = draining_for(HANG_TIMEOUT).on(&sim);
-    let mut client = Client::new(daemon.stream(SMB).await).await;
+    let mut client = Client::at(&daemon, SMB).await;
     // Until a call has been answered, the server may close the connection without a GOAWAY frame.
     assert_eq!(
         client.call("/grpc.health.v1.Health/Check", b"x").await,

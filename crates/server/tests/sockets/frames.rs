@@ -3,6 +3,8 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use transport::listener::ClientStream;
 
+use super::daemon::Daemon;
+
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const RST_STREAM: u8 = 3;
@@ -44,7 +46,9 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 impl Client {
-    pub(crate) async fn new(mut stream: ClientStream) -> Self {
+    /// Opens a connection to an endpoint of `daemon`.
+    pub(crate) async fn at(daemon: &Daemon, pipe: &str) -> Self {
+        let mut stream = daemon.stream(pipe).await;
         stream
             .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             .await

@@ -6,21 +6,18 @@ use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::iscsi::v1alpha2::iscsi_client::IscsiClient;
 use api::iscsi::v1alpha2::{AddTargetPortalRequest, DiscoverTargetPortalRequest, TargetPortal};
-use api::smb::v1::smb_client::SmbClient;
 use prost::Message as _;
 use server::Limits;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-use super::contract::{finish_operations, slow_mapping, slow_node};
-use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
+use super::contract::{begin_slow_mapping, finish_operations, mapped, slow_node};
+use super::daemon::{Daemon, HANG_TIMEOUT, until};
 use super::frames::{Client, DATA, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame};
 use super::good_input;
-use super::transport::path_exists;
+use super::transport::{FILESYSTEM, KUBELET, ask, path_exists};
 use super::unusual_calls::{PING, WINDOW_UPDATE};
-
-const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
@@ -30,20 +27,9 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
         queue_timeout: Duration::from_millis(10),
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&sim);
-    let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
-    let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
-    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let request = PathExistsRequest {
-        path: r"C:\var\lib\kubelet".into(),
-    };
-    let status = client
-        .path_exists(request)
+    let daemon = Daemon::limited(limits, &sim);
+    let mapping = begin_slow_mapping(&daemon, &sim).await;
+    let status = ask(&daemon, KUBELET)
         .await
         .expect_err("one call runs already");
     assert_eq!(
@@ -53,25 +39,15 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
             "too many calls are running; try again later"
         )
     );
-    metric(
-        &daemon,
-        r#"csi_proxy_calls_refused_total{reason="running"} 1"#,
-    )
-    .await;
-    let bad = client
-        .path_exists(PathExistsRequest::default())
-        .await
-        .expect_err("the path is invalid");
+    refused(&daemon, "running", 1).await;
+    let bad = ask(&daemon, "").await.expect_err("the path is invalid");
     assert_eq!(
         bad.code(),
         Code::InvalidArgument,
         "an invalid request does not wait for a slot"
     );
     finish_operations(&daemon.executor, &sim).await;
-    mapping
-        .await
-        .expect("no panic")
-        .expect("the share is mapped");
+    mapped(mapping).await;
     assert!(path_exists(&daemon).await);
 }
 
@@ -79,21 +55,18 @@ async fn a_call_above_the_limit_is_unavailable_and_a_later_one_succeeds() {
 async fn a_request_above_the_limit_is_refused_before_it_is_complete() {
     const LIMIT: usize = 16 << 10;
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     for (declared, sent) in [(16_385, 1), (0, LIMIT + 1)] {
         let stream = client.begin_message(PATH_EXISTS, declared, sent).await;
         client.read_to_end_of(stream).await;
     }
-    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     // The tag and the length of the path are three bytes.
     for (length, text) in [
         (LIMIT - 3, "260 characters"),
         (LIMIT - 2, "is 16384; send"),
         (4 << 20, "is 16384; send"),
     ] {
-        let path = "x".repeat(length);
-        let status = client
-            .path_exists(PathExistsRequest { path })
+        let status = ask(&daemon, &"x".repeat(length))
             .await
             .expect_err("too long");
         assert_eq!(status.code(), Code::InvalidArgument, "{status}");
@@ -108,12 +81,8 @@ async fn the_settings_frame_announces_the_limits_on_streams_and_headers() {
         header_bytes: 9000,
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let daemon = Daemon::limited(limits, &good_input::node());
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     let first = client.read().await;
     assert_eq!(first.kind, SETTINGS);
     let settings: Vec<_> = first
@@ -145,7 +114,7 @@ async fn headers_above_the_limit_end_only_their_call() {
     let daemon = Daemon::on(&good_input::node());
     let channel = daemon.channel(FILESYSTEM).await;
     let mut request = tonic::Request::new(PathExistsRequest {
-        path: r"C:\var\lib\kubelet".into(),
+        path: KUBELET.into(),
     });
     request
         .metadata_mut()
@@ -166,12 +135,8 @@ async fn a_stream_above_the_limit_is_refused_and_the_others_continue() {
         streams: 2,
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let daemon = Daemon::limited(limits, &good_input::node());
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     for _ in 0..2 {
         client.begin("/v1.Filesystem/PathExists").await;
     }
@@ -193,7 +158,7 @@ async fn a_stream_above_the_limit_is_refused_and_the_others_continue() {
 #[tokio::test]
 async fn a_flood_of_reset_streams_closes_only_its_connection() {
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     client
         .begin_and_reset("/v1.Filesystem/PathExists", 200)
         .await;
@@ -209,7 +174,7 @@ async fn a_flood_of_reset_streams_closes_only_its_connection() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_sent_a_keepalive_ping_and_closed_without_an_answer() {
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     let mut frame = client.read().await;
     while frame.kind != PING {
         frame = client.read().await;
@@ -236,27 +201,22 @@ async fn metric(daemon: &Daemon, line: &str) {
         .unwrap_or_else(|_| panic!("not {line}: {}", &all()[all().find("csi_proxy").unwrap()..]));
 }
 
+/// Waits until as many calls have been refused for this reason.
+async fn refused(daemon: &Daemon, reason: &str, calls: usize) {
+    let line = format!(r#"csi_proxy_calls_refused_total{{reason="{reason}"}} {calls}"#);
+    metric(daemon, &line).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_with_a_call_in_flight_is_never_evicted() {
     let sim = slow_node();
-    let daemon = Setup {
-        limits: at_most(1),
-        ..Setup::default()
-    }
-    .on(&sim);
-    let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);
-    let mapping = tokio::spawn(async move { smb.new_smb_global_mapping(slow_mapping()).await });
-    until(|| sim.running_jobs() == 1).await;
+    let daemon = Daemon::limited(at_most(1), &sim);
+    let mapping = begin_slow_mapping(&daemon, &sim).await;
     metric(&daemon, r#"csi_proxy_connections{state="busy"} 1"#).await;
     metric(&daemon, r#"csi_proxy_calls{state="running"} 1"#).await;
     metric(&daemon, "csi_proxy_operations 1").await;
-    for refused in 1..=5 {
-        let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-        let request = PathExistsRequest {
-            path: r"C:\var\lib\kubelet".into(),
-        };
-        let status = client
-            .path_exists(request)
+    for times in 1..=5 {
+        let status = ask(&daemon, KUBELET)
             .await
             .expect_err("the only connection is busy");
         assert_eq!(status.code(), Code::Unavailable);
@@ -264,29 +224,18 @@ async fn a_connection_with_a_call_in_flight_is_never_evicted() {
             status.message(),
             "too many connections have calls in flight; try again later"
         );
-        metric(
-            &daemon,
-            &format!(r#"csi_proxy_calls_refused_total{{reason="connections_busy"}} {refused}"#),
-        )
-        .await;
+        refused(&daemon, "connections_busy", times).await;
     }
     finish_operations(&daemon.executor, &sim).await;
-    mapping
-        .await
-        .expect("no panic")
-        .expect("the share is mapped");
+    mapped(mapping).await;
     metric(&daemon, r#"csi_proxy_connections{state="busy"} 0"#).await;
     assert!(path_exists(&daemon).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
-    let daemon = Setup {
-        limits: at_most(1),
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let daemon = Daemon::limited(at_most(1), &good_input::node());
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     // A watch never ends by itself, and does not protect its connection from eviction.
     client.send("/grpc.health.v1.Health/Watch", b"").await;
     metric(&daemon, "csi_proxy_health_watches 1").await;
@@ -306,12 +255,8 @@ async fn an_evicted_connection_that_its_client_keeps_open_is_closed() {
 /// Its client does not acknowledge the PING frame of the shutdown, and always has a call in flight.
 #[tokio::test(start_paused = true)]
 async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
-    let daemon = Setup {
-        limits: at_most(1),
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let daemon = Daemon::limited(at_most(1), &good_input::node());
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     client
         .call(PATH_EXISTS, b"x")
         .await
@@ -343,7 +288,7 @@ async fn an_evicted_connection_whose_client_goes_on_calling_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_stays_incomplete_ends_only_its_call() {
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     let none = client.begin(PATH_EXISTS).await;
     let half = client.begin_message(PATH_EXISTS, 100, 50).await;
     let open_end = client.begin_message(PATH_EXISTS, 0, 0).await;
@@ -351,11 +296,7 @@ async fn a_request_that_stays_incomplete_ends_only_its_call() {
     for stream in [none, half, open_end, watch] {
         client.read_to_end_of(stream).await;
     }
-    metric(
-        &daemon,
-        r#"csi_proxy_calls_refused_total{reason="message_late"} 4"#,
-    )
-    .await;
+    refused(&daemon, "message_late", 4).await;
     daemon
         .counted(
             r#"grpc_server_handled_total{grpc_code="InvalidArgument",grpc_method="PathExists""#,
@@ -369,7 +310,7 @@ async fn a_request_that_stays_incomplete_ends_only_its_call() {
 async fn a_connection_whose_header_block_stays_incomplete_is_closed() {
     let daemon = Daemon::on(&good_input::node());
     for bytes in [1, 30_000] {
-        let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        let mut client = Client::at(&daemon, FILESYSTEM).await;
         assert_eq!(client.call(PATH_EXISTS, b"x").await, Ok(()));
         client.begin_block(bytes).await;
         let begun = tokio::time::Instant::now();
@@ -403,11 +344,7 @@ async fn when_the_buffer_for_large_responses_is_full_ordinary_responses_still_ar
         large_response_bytes: 150_000,
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&sim);
+    let daemon = Daemon::limited(limits, &sim);
     let mut iscsi = IscsiClient::new(daemon.channel("csi-proxy-iscsi-v1alpha2").await);
     let target_portal = Some(portal.clone());
     iscsi
@@ -417,7 +354,7 @@ async fn when_the_buffer_for_large_responses_is_full_ordinary_responses_still_ar
     let request = DiscoverTargetPortalRequest {
         target_portal: Some(portal),
     };
-    let mut hog = Client::new(daemon.stream("csi-proxy-iscsi-v1alpha2").await).await;
+    let mut hog = Client::at(&daemon, "csi-proxy-iscsi-v1alpha2").await;
     hog.set_window(0).await;
     hog.send(DISCOVER, &request.encode_to_vec()).await;
     // 500 names with 217 bytes, and two bytes before each name, and the prefix.
@@ -440,19 +377,11 @@ async fn when_the_buffer_for_large_responses_is_full_ordinary_responses_still_ar
             "the buffer for large responses is full; try again later"
         )
     );
-    metric(
-        &daemon,
-        r#"csi_proxy_calls_refused_total{reason="messages_large"} 1"#,
-    )
-    .await;
-    let path = PathExistsRequest {
-        path: r"C:\var\lib\kubelet".into(),
-    };
-    let mut filesystem = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    filesystem
-        .path_exists(path)
-        .await
-        .expect("an ordinary response needs no part of the buffer");
+    refused(&daemon, "messages_large", 1).await;
+    assert!(
+        path_exists(&daemon).await,
+        "an ordinary response needs no part of the buffer"
+    );
     drop(hog);
     metric(&daemon, "csi_proxy_large_messages_bytes 0").await;
     let response = iscsi
@@ -466,7 +395,7 @@ async fn when_the_buffer_for_large_responses_is_full_ordinary_responses_still_ar
 async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot() {
     let daemon = Daemon::on(&good_input::node());
     for window in [0, 1] {
-        let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+        let mut client = Client::at(&daemon, "csi-proxy-disk-v1").await;
         client.set_window(window).await;
         client.send("/v1.Disk/ListDiskIDs", b"").await;
         // Its window lets no response through. Answers to keepalive pings would not count either.
@@ -489,10 +418,10 @@ async fn a_connection_whose_client_reads_no_response_is_closed_and_holds_no_slot
 #[tokio::test(start_paused = true)]
 async fn a_response_that_stays_unread_closes_its_connection_although_the_client_reads_others() {
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
     client.set_window(0).await;
     let request = PathExistsRequest {
-        path: r"C:\var\lib\kubelet".into(),
+        path: KUBELET.into(),
     }
     .encode_to_vec();
     client.send(PATH_EXISTS, &request).await;
@@ -520,7 +449,7 @@ async fn a_response_that_stays_unread_closes_its_connection_although_the_client_
 async fn an_idle_connection_is_closed_if_many_calls_were_open_at_once_on_it() {
     let daemon = Daemon::on(&good_input::node());
     for (calls, closed) in [(16, 0), (17, 1)] {
-        let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        let mut client = Client::at(&daemon, FILESYSTEM).await;
         let mut open = Vec::new();
         for _ in 0..calls {
             open.push(client.begin(PATH_EXISTS).await);
@@ -544,14 +473,10 @@ async fn an_idle_connection_is_closed_if_many_calls_were_open_at_once_on_it() {
 async fn a_client_that_reads_no_responses_makes_no_call_of_another_client_fail() {
     const DISK: &str = "csi-proxy-disk-v1";
     let limits = Limits::for_connections(20);
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
+    let daemon = Daemon::limited(limits, &good_input::node());
     let mut unread = Vec::new();
     for _ in 0..2 {
-        let mut client = Client::new(daemon.stream(DISK).await).await;
+        let mut client = Client::at(&daemon, DISK).await;
         client.set_window(0).await;
         for _ in 0..20 {
             client.send("/v1.Disk/ListDiskIDs", b"").await;
@@ -562,7 +487,7 @@ async fn a_client_that_reads_no_responses_makes_no_call_of_another_client_fail()
     let client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
     let calls = (0..16).map(|_| {
         let mut client = client.clone();
-        let path = r"C:\var\lib\kubelet".to_owned();
+        let path = KUBELET.to_owned();
         tokio::spawn(async move { client.path_exists(PathExistsRequest { path }).await })
     });
     for call in calls.collect::<Vec<_>>() {
@@ -578,7 +503,7 @@ async fn a_client_that_reads_no_responses_makes_no_call_of_another_client_fail()
 async fn a_connection_whose_client_reads_no_error_is_closed() {
     let daemon = Daemon::on(&good_input::node());
     for path in [PATH_EXISTS, "/v1.Filesystem/NoSuchRpc"] {
-        let client = Client::new(daemon.stream(FILESYSTEM).await).await;
+        let client = Client::at(&daemon, FILESYSTEM).await;
         client.flood(path).await;
     }
     metric(&daemon, r#"csi_proxy_calls{state="transferring"} 0"#).await;
@@ -589,18 +514,14 @@ async fn a_connection_whose_client_reads_no_error_is_closed() {
 async fn a_connection_has_few_health_watches_and_takes_none_from_others() {
     const WATCH: &str = "/grpc.health.v1.Health/Watch";
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream(FILESYSTEM).await).await;
-    let mut refused = 0;
+    let mut client = Client::at(&daemon, FILESYSTEM).await;
+    let mut last = 0;
     for _ in 0..5 {
-        refused = client.send(WATCH, b"").await;
+        last = client.send(WATCH, b"").await;
     }
-    client.read_to_end_of(refused).await;
-    metric(
-        &daemon,
-        r#"csi_proxy_calls_refused_total{reason="watches"} 1"#,
-    )
-    .await;
-    let mut other = Client::new(daemon.stream(FILESYSTEM).await).await;
+    client.read_to_end_of(last).await;
+    refused(&daemon, "watches", 1).await;
+    let mut other = Client::at(&daemon, FILESYSTEM).await;
     other.send(WATCH, b"").await;
     metric(&daemon, "csi_proxy_health_watches 5").await;
 }

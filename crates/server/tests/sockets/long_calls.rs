@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::contract::Stopped;
-use super::daemon::{Daemon, HANG_TIMEOUT, Setup, until};
+use super::daemon::{Daemon, HANG_TIMEOUT, until};
 
 /// More than a pool has threads.
 const MANY: usize = 24;
@@ -62,11 +62,7 @@ async fn path_lookups_share_no_thread_no_slot_and_no_lock_with_long_calls() {
         queue_timeout: HANG_TIMEOUT,
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&sim);
+    let daemon = Daemon::limited(limits, &sim);
     let mut long = JoinSet::new();
     for number in 1..=MANY {
         let mut smb = SmbClient::new(daemon.channel("csi-proxy-smb-v1").await);

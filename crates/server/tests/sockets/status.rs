@@ -9,7 +9,7 @@ use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::smb::v1::smb_client::SmbClient;
 use tonic::Code;
 
-use super::contract::{finish_operations, slow_mapping, slow_node};
+use super::contract::{finish_operations, mapped, slow_mapping, slow_node};
 use super::daemon::{Daemon, until};
 use super::node::node;
 
@@ -96,10 +96,7 @@ async fn the_status_lists_running_calls_and_failures_without_users_and_passwords
     );
 
     finish_operations(&daemon.executor, &sim).await;
-    mapping
-        .await
-        .expect("no panic")
-        .expect("the share is mapped");
+    mapped(mapping).await;
     let after = status();
     assert!(
         after.calls.is_empty() && after.locks.is_empty(),

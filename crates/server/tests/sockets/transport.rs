@@ -10,8 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use api::disk::v1::ListDiskIDsRequest;
-use api::disk::v1::disk_client::DiskClient;
 use api::filesystem::v1::PathExistsRequest;
 use api::filesystem::v1::filesystem_client::FilesystemClient;
 use api::{GROUP_VERSIONS, Group, GroupVersion};
@@ -20,7 +18,7 @@ use server::{Endpoint, EndpointSpec, Limits, NotReady};
 use storage_ops::{Config, Node};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
-use tonic::Code;
+use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -31,19 +29,18 @@ use super::daemon::{Daemon, Setup, until};
 use super::frames::Client;
 use super::good_input;
 
-const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
+pub(crate) const FILESYSTEM: &str = "csi-proxy-filesystem-v1";
+pub(crate) const KUBELET: &str = r"C:\var\lib\kubelet";
+
+/// Asks whether a path exists, on a new connection.
+pub(crate) async fn ask(daemon: &Daemon, path: &str) -> Result<bool, Status> {
+    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
+    let answer = client.path_exists(PathExistsRequest { path: path.into() });
+    answer.await.map(|answer| answer.into_inner().exists)
+}
 
 pub(crate) async fn path_exists(daemon: &Daemon) -> bool {
-    let mut client = FilesystemClient::new(daemon.channel(FILESYSTEM).await);
-    let request = PathExistsRequest {
-        path: r"C:\var\lib\kubelet\pods".into(),
-    };
-    client
-        .path_exists(request)
-        .await
-        .expect("PathExists")
-        .into_inner()
-        .exists
+    ask(daemon, KUBELET).await.expect("PathExists")
 }
 
 #[tokio::test]
@@ -181,7 +178,7 @@ const AUTHORITIES: [&[u8]; 9] = [
 #[tokio::test]
 async fn contract_02_any_authority_is_answered() {
     let daemon = Daemon::on(&good_input::node());
-    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    let mut client = Client::at(&daemon, "csi-proxy-disk-v1").await;
     for authority in AUTHORITIES {
         let outcome = client.call("/v1.Disk/ListDiskIDs", authority).await;
         assert_eq!(outcome, Ok(()), "{}", authority.escape_ascii());
@@ -215,12 +212,8 @@ async fn contract_03_a_connection_without_a_preface_is_closed_and_one_with_a_pre
         silence: Duration::from_millis(50),
         ..Limits::default()
     };
-    let daemon = Setup {
-        limits,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let mut client = Client::new(daemon.stream("csi-proxy-disk-v1").await).await;
+    let daemon = Daemon::limited(limits, &good_input::node());
+    let mut client = Client::at(&daemon, "csi-proxy-disk-v1").await;
     assert_eq!(client.call("/v1.Disk/ListDiskIDs", b"x").await, Ok(()));
     let (mut silent, mut half) = (
         daemon.stream(FILESYSTEM).await,
@@ -243,11 +236,7 @@ fn groupless(groups: &[Group]) -> Vec<EndpointSpec> {
 #[tokio::test]
 async fn contract_05a_a_groupless_pipe_serves_every_group_of_its_version() {
     let sim = good_input::node();
-    let daemon = Setup {
-        groupless: true,
-        ..Setup::default()
-    }
-    .on(&sim);
+    let daemon = Daemon::groupless(&sim);
     for spec in groupless(&Group::ALL) {
         let channel = daemon.channel(&spec.name()).await;
         for row in spec.group_versions() {
@@ -375,24 +364,20 @@ async fn a_request_that_breaks_the_rules_of_grpc_over_http2_is_refused() {
     }
 }
 
+/// Returns the health of a service that an endpoint reports.
+async fn health(daemon: &Daemon, pipe: &str, service: &str) -> Result<ServingStatus, Code> {
+    let mut health = HealthClient::new(daemon.channel(pipe).await);
+    let service = service.to_owned();
+    let answer = health.check(HealthCheckRequest { service }).await;
+    answer
+        .map(|answer| answer.into_inner().status())
+        .map_err(|status| status.code())
+}
+
 #[tokio::test]
 async fn health_is_reported_for_the_services_of_the_endpoint() {
-    let daemon = Setup {
-        groupless: true,
-        ..Setup::default()
-    }
-    .on(&good_input::node());
-    let check = async |pipe: &str, service: &str| {
-        let mut health = HealthClient::new(daemon.channel(pipe).await);
-        let answer = health
-            .check(HealthCheckRequest {
-                service: service.to_owned(),
-            })
-            .await;
-        answer
-            .map(|answer| answer.into_inner().status())
-            .map_err(|status| status.code())
-    };
+    let daemon = Daemon::groupless(&good_input::node());
+    let check = |pipe, service| health(&daemon, pipe, service);
     for row in &GROUP_VERSIONS {
         for service in ["", row.service] {
             assert_eq!(
@@ -451,25 +436,13 @@ async fn a_group_that_is_left_out_has_no_endpoint_and_is_in_no_other_one() {
         "a version that only iSCSI has is not served"
     );
 
-    let mut health = HealthClient::new(daemon.channel("csi-proxy-v1").await);
-    let mut check = async |service: &str| {
-        let answer = health
-            .check(HealthCheckRequest {
-                service: service.to_owned(),
-            })
-            .await;
-        answer
-            .map(|answer| answer.into_inner().status())
-            .map_err(|status| status.code())
-    };
+    let check = |service| health(&daemon, "csi-proxy-v1", service);
     assert_eq!(check("").await, Ok(ServingStatus::Serving));
     assert_eq!(check("v1.Filesystem").await, Ok(ServingStatus::Serving));
     assert_eq!(check("v1.Disk").await, Err(Code::NotFound));
-    let mut disks = DiskClient::new(daemon.channel("csi-proxy-v1").await);
-    let refused = disks
-        .list_disk_ids(ListDiskIDsRequest {})
-        .await
-        .expect_err("it is not served");
+    let channel = daemon.channel("csi-proxy-v1").await;
+    let refused = dynamic_client::call(&channel, "/v1.Disk/ListDiskIDs", Vec::new()).await;
+    let refused = refused.expect_err("it is not served");
     assert_eq!(refused.code(), Code::Unimplemented);
     assert!(path_exists(&daemon).await);
 }

@@ -6,6 +6,7 @@
 //! waits for at most one of them to end. The number of waiting operations is not limited here: the
 //! server limits the calls that it runs.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{self, AssertUnwindSafe};
@@ -190,6 +191,9 @@ impl Drop for ThreadRequest {
     }
 }
 
+/// What a thread runs, and its result.
+type Body = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
+
 /// The permission to use a thread of a pool.
 pub(crate) struct Thread(ThreadRequest);
 
@@ -200,6 +204,13 @@ impl Thread {
         self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
+        let body = Box::new(move || Box::new(body()) as Box<dyn Any + Send>);
+        let result = self.run_boxed(body).await?.downcast();
+        Some(*result.expect("the result of the body"))
+    }
+
+    /// Compiled once, and not for each operation.
+    async fn run_boxed(self, body: Body) -> Option<Box<dyn Any + Send>> {
         // Log events of the thread belong to the same request.
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {

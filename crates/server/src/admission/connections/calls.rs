@@ -16,8 +16,8 @@
 //! operation waits until it gets a thread. Here, a call that gets no slot in time is refused.
 //! Therefore some slots must remain for the further calls of every connection.
 //!
-//! Of the calls that wait and may take a slot, the next is that of the connection with the fewest
-//! slots, and among equals the earliest.
+//! Of the calls that wait and may take a slot, the earliest is the next. Only further calls wait:
+//! half of the slots are enough for the first calls of all connections.
 //!
 //! As many calls as there are slots may be in flight without a slot. At that limit, a further call
 //! closes the connection with the most transferring calls: its client leaves requests incomplete or
@@ -194,15 +194,10 @@ impl State {
 
     /// Returns which of the waiting calls takes the next slot.
     fn next_waiter(&self) -> Option<usize> {
-        let held_by = |waiter: &Waiter| {
-            self.members
-                .get(&waiter.connection.id)
-                .map_or(0, |member| member.slots)
-        };
-        let held = self.calls.waiting.iter().map(held_by).enumerate();
-        held.filter(|(_, held)| self.calls.admits(*held))
-            .min_by_key(|(_, held)| *held)
-            .map(|(index, _)| index)
+        self.calls.waiting.iter().position(|waiter| {
+            let member = self.members.get(&waiter.connection.id);
+            self.calls.admits(member.map_or(0, |member| member.slots))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::drain::GOAWAY_GRACE;
 use std::fmt;
+use std::time::Duration;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SILENCE: Duration = Duration::from_mins(2);
@@ -33,11 +34,6 @@ async fn with_preface(connections: &Connections) -> Connection {
     client.write_all(PREFACE).await.unwrap();
     connection.preface(&mut server).await.unwrap();
     connection
-}
-
-/// Waits until no connection is a newcomer.
-async fn age() {
-    sleep(NEWCOMER_TIME).await;
 }
 
 async fn never<T: fmt::Debug>(future: impl Future<Output = T>) {
@@ -117,7 +113,6 @@ async fn the_longest_silent_connection_is_evicted_first() {
     let connections = at_most(3);
     let mut used = with_preface(&connections).await;
     let (_client, mut server, mut oldest) = connect(&connections);
-    age().await;
     let _others = [connections.admit(None), connections.admit(None)];
     let error = oldest.preface(&mut server).await.unwrap_err();
     assert_eq!(
@@ -138,7 +133,6 @@ async fn a_connection_that_has_had_no_call_is_evicted_before_one_that_has() {
     let mut used = with_preface(&connections).await;
     drop(used.handle().begin_call());
     let mut unused = with_preface(&connections).await;
-    age().await;
     let mut silent = connections.admit(None);
     unused.evicted().await;
     drop(unused);
@@ -168,7 +162,6 @@ async fn the_least_recently_used_idle_connection_is_evicted_first() {
     for index in [1, 0, 2, 1, 0] {
         drop(all[index].handle().begin_call());
     }
-    age().await;
     let _more = connections.admit(None);
     all[2].evicted().await;
     for kept in &mut all[..2] {
@@ -185,49 +178,6 @@ async fn a_flood_of_dials_evicts_only_connections_of_its_own_process() {
     never(used.evicted()).await;
     never(newcomer.evicted()).await;
     assert_eq!(connections.counts().evicted_silent, 86);
-}
-
-/// The old connections, of which many processes have few each, make room first, and then the oldest
-/// newcomers.
-#[tokio::test(start_paused = true)]
-async fn a_flood_of_many_processes_evicts_old_connections_before_a_newcomer() {
-    let connections = at_most(32);
-    let old: Vec<_> = (0..31).map(|_| connections.admit(None)).collect();
-    for connection in &old {
-        drop(connection.handle().begin_call());
-    }
-    age().await;
-    let (mut client, mut server, mut newcomer) = connect(&connections);
-    let flood = |count| -> Vec<_> { (1..=count).map(|n| connections.admit(Some(n))).collect() };
-    let first = flood(31);
-    assert_eq!(connections.counts().evicted_idle, 31);
-    client.write_all(PREFACE).await.unwrap();
-    newcomer.preface(&mut server).await.unwrap();
-    let call = newcomer.handle().begin_call().unwrap();
-    let second = flood(40);
-    drop(call);
-    never(newcomer.evicted()).await;
-    assert_eq!(connections.counts().evicted_silent, 40);
-    drop((old, first, second));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_newcomer_of_a_process_with_few_connections_is_evicted_last() {
-    let connections = at_most(16);
-    let mut newcomer = connections.admit(Some(1));
-    let busy: Vec<_> = (2..16)
-        .map(|process| connections.admit(Some(process)))
-        .collect();
-    let calls: Vec<_> = busy
-        .iter()
-        .map(|one| one.handle().begin_call().unwrap())
-        .collect();
-    let flood: Vec<_> = (2..16)
-        .map(|process| connections.admit(Some(process)))
-        .collect();
-    never(newcomer.evicted()).await;
-    assert_eq!(connections.counts().evicted_silent, 13);
-    drop((calls, flood));
 }
 
 #[tokio::test(start_paused = true)]

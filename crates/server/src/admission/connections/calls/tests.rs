@@ -110,23 +110,6 @@ async fn connections_that_take_all_they_can_leave_slots_for_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_slot_goes_to_the_connection_that_has_the_fewest() {
-    let all = connections(8, TIMEOUT);
-    let [most, one, modest, others @ ..] = [(); 7].map(|()| all.admit(None));
-    let mut running = Vec::new();
-    for connection in [&most, &most, &most, &one].into_iter().chain(&others) {
-        running.push(run(connection.handle()).await.expect("a slot is free"));
-    }
-    let [of_one, of_modest] = [wait(&all, &one).await, wait(&all, &modest).await];
-    drop(running.remove(0));
-    let _running = of_modest.await.expect("no panic");
-    assert!(
-        !of_one.is_finished() && all.counts().waiting == 1,
-        "the connection has a slot, and waits for another"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn waiting_calls_get_slots_in_fifo_order() {
     let all = connections(1, TIMEOUT);
     let [one, other, third] = [(); 3].map(|()| all.admit(None));
