@@ -99,6 +99,13 @@ fn a_link_to_a_dangling_link_is_a_link() {
 }
 
 #[test]
+fn a_disk_that_was_never_enumerated_can_be_detached_and_attached_again() {
+    let hidden = || Event::AttachNew { enumerated: false }.into();
+    let again = Event::Attach { enumerated: true }.into();
+    replay([hidden(), hidden(), Event::Detach(9).into(), again]);
+}
+
+#[test]
 fn resizing_uses_the_space_by_which_a_disk_grew_after_partitioning() {
     let volume = || VolumeName::Known(7);
     let fill = call(Call::ResizeVolume(volume(), 0));

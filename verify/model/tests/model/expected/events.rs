@@ -16,10 +16,11 @@ impl Model {
                 disk.size += GIB;
             }
             Event::Detach(number) => {
-                if self.disk(*number).is_none() {
+                // Also a disk that Windows has not enumerated can be detached.
+                let Some(disk) = self.disks.remove(number) else {
                     return false;
-                }
-                self.detached.extend(self.disks.remove(number));
+                };
+                self.detached.push(disk);
             }
             Event::Attach { enumerated } => {
                 if !self.detached.is_empty() {
