@@ -372,7 +372,7 @@ mod tests {
         let none = "the pipes are served by process 50, C:\\hpc\\csi-proxy.exe, which has no service of \
                     its own; it may run in a HostProcess container";
         let refused = |services: &[Registered]| {
-            find(services, &[of_container.clone()]).expect_err("an error")
+            find(services, std::slice::from_ref(&of_container)).expect_err("an error")
         };
         assert_eq!(refused(&[]), none);
         // A service that does not run, or that starts another file, does not serve the pipes.

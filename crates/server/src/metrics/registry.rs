@@ -156,7 +156,7 @@ impl Metrics {
             text,
             "csi_proxy_ready",
             "1 while all pipes accept connections, as /readyz; 0 otherwise, and during the drain.",
-            self.state.readiness.check().is_ok().into(),
+            u8::from(self.state.readiness.check().is_ok()),
         )?;
 
         gauge(
