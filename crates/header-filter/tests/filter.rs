@@ -67,7 +67,7 @@ fn a_rewritten_block_larger_than_a_frame_continues_in_another() {
     let flags = END_STREAM | END_HEADERS | PADDED | PRIORITY;
     let ping = frame(PING, 0, 0, &[9; 8]);
     let sent = [PREFACE, &ping, &frame(HEADERS, flags, 1, &payload), &ping].concat();
-    let rewritten = [&[0x04, 0x7f, 0xc1, 0xba, 0x01][..], &[b'a'; 24_000]].concat();
+    let rewritten = [&[0x04, 0x7f, 0xc1, 0xba, 0x01][..], &vec![b'a'; 24_000]].concat();
     let (first, second) = rewritten.split_at(MAX_FRAME - priority.len());
     let first = [&priority, first].concat();
     let received = [

@@ -450,7 +450,7 @@ async fn contract_31_path_contexts_restrict_only_if_their_directories_are_config
     for (context, mine, other) in [("PLUGIN", plugins, pods), ("POD", pods, plugins)] {
         let outcome = async |daemon: &Daemon, path: &str| {
             let request = json!({"path": path, "context": context});
-            let answer = call(&daemon, "filesystem/v1beta1/PathExists", request).await;
+            let answer = call(daemon, "filesystem/v1beta1/PathExists", request).await;
             answer
                 .map(|answer| answer["exists"].clone())
                 .map_err(|status| status.code())
