@@ -4,12 +4,15 @@
 //! that it examines, and the exit code.
 
 mod flags;
+mod running_daemon;
 
 use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
-use ::doctor::{Agreement, Settings, State, compare, examine as examine_node, program_of};
+use ::doctor::{
+    Agreement, SeenDisk, Settings, State, compare, examine as examine_node, program_of,
+};
 use api::{GROUP_VERSIONS, Group};
 use server::EndpointSpec;
 use terminal_text::{escaped, escaped_json};
@@ -87,7 +90,7 @@ fn examine(
     system: &dyn System,
     out: &mut impl Write,
 ) -> Result<ExitCode, Box<dyn Error>> {
-    let flags = with_flags_of_service(program, words, flags, system);
+    let (flags, source, seen_disks) = with_flags_of_daemon(program, words, flags, system);
     let version = VERSION;
     let (text, json, is_good) = if flags.compare_provider {
         let comparison = compare(&backend.os, &flags.daemon.node, flags.show_names);
@@ -98,17 +101,31 @@ fn examine(
             agrees,
         )
     } else {
-        let report = examine_node(&backend.os, system, &settings(&flags));
+        let settings = Settings {
+            seen_disks,
+            ..settings(&flags)
+        };
+        let mut report = examine_node(&backend.os, system, &settings);
+        let checks = report.findings.len();
+        let is_good = report.count(State::Problem) == 0;
         let json = format!("{:#}", report.to_json(&backend.name, version));
-        (report.to_string(), json, report.count(State::Problem) == 0)
+        if flags.explain {
+            report.findings.retain(|finding| finding.state != State::Ok);
+        }
+        if report.findings.is_empty() && !flags.json {
+            writeln!(out, "all is well: {checks} checks")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        (report.to_string(), json, is_good)
     };
     if flags.json {
         writeln!(out, "{}", escaped_json(&json))?;
     } else {
         writeln!(
             out,
-            "csi-proxy {version}, node: {}\n\n{text}",
-            escaped(&backend.name)
+            "csi-proxy {version}, node: {}, flags: {}\n\n{text}",
+            escaped(&backend.name),
+            escaped(&source)
         )?;
     }
     Ok(if is_good {
@@ -118,24 +135,35 @@ fn examine(
     })
 }
 
-/// Adds the flags of the installed service, which the given flags override. Ignores flags of the
-/// service that cannot be parsed: they may be those of another version.
-fn with_flags_of_service(
+/// Adds the flags of the running daemon or, if it does not tell them, of the installed service. The
+/// given flags override them. Ignores flags that cannot be parsed: they may be those of another
+/// version. Returns whose flags these are, and the disks that the running daemon has seen, too.
+fn with_flags_of_daemon(
     program: &Program<DoctorFlags>,
     words: &[String],
     flags: DoctorFlags,
     system: &dyn System,
-) -> DoctorFlags {
-    let Ok(registered) = system.service(service::NAME) else {
-        return flags;
+) -> (DoctorFlags, String, Vec<SeenDisk>) {
+    let parsed = |of_daemon: Vec<String>| {
+        let all = of_daemon.into_iter().chain(words.iter().cloned());
+        program.parse(all).ok()
     };
-    let (_, of_service) = program_and_flags(&registered.command_line);
-    let of_service = of_service
-        .into_iter()
-        .filter(|word| !matches!(word.trim_start_matches('-'), "windows-service"));
-    program
-        .parse(of_service.chain(words.iter().cloned()))
-        .unwrap_or(flags)
+    let of_service = system.service(service::NAME).ok().and_then(|registered| {
+        let (_, mut of_service) = program_and_flags(&registered.command_line);
+        of_service.retain(|word| word.trim_start_matches('-') != "windows-service");
+        Some((parsed(of_service)?, "of the service".to_owned()))
+    });
+    let (flags, source) = of_service.unwrap_or((flags, "as given".to_owned()));
+    match running_daemon::read(&flags.daemon, &settings(&flags).pipes, system) {
+        Some(running) => match parsed(running.flags) {
+            Some(flags) => {
+                let source = format!("of the running csi-proxy ({})", running.address);
+                (flags, source, running.disks)
+            }
+            None => (flags, source, running.disks),
+        },
+        None => (flags, source, Vec::new()),
+    }
 }
 
 /// Splits the command line of a service into its program, which may have blanks without quotation
@@ -194,6 +222,7 @@ fn settings(flags: &DoctorFlags) -> Settings {
         service: service::NAME.to_owned(),
         is_in_container: serve::is_in_host_process_container(),
         log_file: log.file.as_ref().map(|file| file.display().to_string()),
+        seen_disks: Vec::new(),
         show_names: flags.show_names,
     }
 }
@@ -213,8 +242,7 @@ mod tests {
     use os::{OsError, OsResult};
 
     use super::{
-        CSI_PROXY_DOCTOR, Doctor, Help, program_and_flags, settings, with_flags_of_service,
-        words_of,
+        CSI_PROXY_DOCTOR, Doctor, Help, program_and_flags, settings, with_flags_of_daemon, words_of,
     };
 
     fn words(line: &str) -> Vec<String> {
@@ -243,12 +271,8 @@ mod tests {
         let mut system = Service(None);
         let with = |system: &Service, line: &str| {
             let flags = CSI_PROXY_DOCTOR.parse(words(line)).unwrap();
-            settings(&with_flags_of_service(
-                &CSI_PROXY_DOCTOR,
-                &words(line),
-                flags,
-                system,
-            ))
+            let words = words(line);
+            settings(&with_flags_of_daemon(&CSI_PROXY_DOCTOR, &words, flags, system).0)
         };
         assert_eq!(
             (with(&system, "").log_file, with(&system, "").pipes.len()),

@@ -18,6 +18,6 @@ pub(crate) fn all(examination: &mut Examination<'_>) {
     folders::check(examination, [registered, served_by]);
     working_directories::check(examination);
     let iscsi_runs = service::check_prerequisites(examination);
-    disks::check(examination);
-    leftovers::check(examination, iscsi_runs);
+    let volumes = disks::check(examination);
+    leftovers::check(examination, iscsi_runs, &volumes);
 }

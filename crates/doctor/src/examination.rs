@@ -1,6 +1,7 @@
 //! What an examination reads and knows.
 
 use os::{Instance, Namespace, Os, OsResult};
+use serde::Deserialize;
 use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
@@ -27,8 +28,21 @@ pub struct Settings {
     pub is_in_container: bool,
     /// The log file of the daemon, if it has one.
     pub log_file: Option<String>,
+    /// The disks that the running daemon has last seen. One that does not answer is named by them.
+    pub seen_disks: Vec<SeenDisk>,
     /// Whether names and serial numbers appear in the output.
     pub show_names: bool,
+}
+
+/// A disk that was seen.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SeenDisk {
+    /// Its number.
+    pub disk: u32,
+    /// Its serial number.
+    pub serial_number: String,
+    /// How long ago it was seen.
+    pub seconds_ago: f64,
 }
 
 /// The sources of the checks, and their report.

@@ -31,7 +31,7 @@ use os::Os;
 use storage_ops::Config;
 use storage_ops::inspect::Inspector;
 
-pub use examination::Settings;
+pub use examination::{SeenDisk, Settings};
 pub use finding::{Finding, Report, State};
 pub use provider_comparison::{Agreement, ProviderComparison, Row};
 pub use system::{Pipe, ServiceRegistration, System, program_of};

@@ -105,11 +105,15 @@ impl fmt::Display for Report {
         let problems = counted(self.count(State::Problem), "problem");
         let warnings = counted(self.count(State::Warning), "warning");
         let unchecked = self.count(State::Unchecked);
-        let ok = self.count(State::Ok);
-        writeln!(
+        write!(
             f,
-            "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked, {ok} ok{HEADING:#}"
+            "\n{HEADING}{problems}, {warnings}, {unchecked} unchecked"
         )?;
+        let ok = self.count(State::Ok);
+        if ok > 0 {
+            write!(f, ", {ok} ok")?;
+        }
+        writeln!(f, "{HEADING:#}")?;
         if self.has_hidden_names {
             writeln!(
                 f,

@@ -204,6 +204,11 @@ pub fn is_server_unreachable(code: OsError) -> bool {
     ErrorClass::ServerUnreachable.contains(code)
 }
 
+/// Returns whether the code tells that a server refuses the user name, the password or the account.
+pub fn is_refused_by_server(code: OsError) -> bool {
+    ErrorClass::CredentialsRefused.contains(code) || code == OsError::ACCESS_DENIED
+}
+
 /// The readings of a node.
 pub struct Inspector {
     windows: Arc<Windows>,

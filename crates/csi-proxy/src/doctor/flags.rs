@@ -16,6 +16,8 @@ pub struct DoctorFlags {
     pub json: bool,
     /// Show names and serial numbers.
     pub show_names: bool,
+    /// Show only what is not as it should be.
+    pub explain: bool,
     /// The file that describes the node, for `csi-proxy-sim`.
     pub node_file: Option<PathBuf>,
 }
@@ -53,6 +55,13 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
                    by a name such as serial-1.",
             set: |flags, text| switch(text).map(|on| flags.show_names = on),
         },
+        Flag {
+            name: "x",
+            kind: FlagKind::Switch,
+            default: "false",
+            help: "Show only what is not as it should be, and one line if all is well.",
+            set: |flags, text| switch(text).map(|on| flags.explain = on),
+        },
     ],
 };
 
@@ -60,6 +69,6 @@ pub const EXAMINATION: Section<DoctorFlags> = Section {
 pub static CSI_PROXY_DOCTOR: Program<DoctorFlags> = Program {
     name: "csi-proxy doctor",
     about: "Examines this node for problems of csi-proxy, and changes nothing.",
-    commands: &[("[FLAGS]", "examine; FLAGS override those of the service")],
+    commands: &[("[FLAGS]", "examine; FLAGS override those of the daemon")],
     own_flags: &[EXAMINATION],
 };

@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use os::{Namespace, OsError};
-use storage_ops::inspect::{LinkKind, LinkReadings, SearchLimits, is_server_unreachable};
+use storage_ops::inspect::{
+    LinkKind, LinkReadings, SearchLimits, VolumeReadings, is_refused_by_server,
+    is_server_unreachable,
+};
 use storage_ops::{Config, HostPath, UncPath};
 
 use crate::examination::{Examination, Settings, query};
@@ -24,7 +27,11 @@ const LIMITS: SearchLimits = SearchLimits {
 };
 
 /// `iscsi_runs`: whether the iSCSI initiator runs. If not, its classes cannot be queried.
-pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
+pub(super) fn check(
+    examination: &mut Examination<'_>,
+    iscsi_runs: bool,
+    volumes: &[VolumeReadings],
+) {
     let mapped = check_mappings(examination);
     let node = &examination.settings.node;
     let directories: Vec<_> = std::iter::once(&node.kubelet_dir)
@@ -34,7 +41,7 @@ pub(super) fn check(examination: &mut Examination<'_>, iscsi_runs: bool) {
     for directory in directories {
         check_links(examination, &directory, mapped.as_ref());
     }
-    check_mount_manager(examination);
+    check_mount_manager(examination, volumes);
     if iscsi_runs {
         check_sessions(examination);
     }
@@ -56,6 +63,7 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
             return None;
         }
     };
+    let requires_privacy = examination.settings.node.require_privacy;
     let Examination {
         inspector,
         names,
@@ -84,6 +92,14 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
                  remove this mapping when no pod uses it",
             );
         }
+        if requires_privacy && mapping.bool("RequirePrivacy") == Some(false) {
+            report.warning(
+                SMB,
+                format!("{name} is mapped without the encryption that csi-proxy requires"),
+                "csi-proxy uses the mapping as it is; when no pod uses it, remove it \
+                 (Remove-SmbGlobalMapping), and the driver maps the share again",
+            );
+        }
         mapped.insert(share);
         let outcome = match silent.get(&server) {
             Some(code) => Err(*code),
@@ -94,15 +110,23 @@ fn check_mappings(examination: &mut Examination<'_>) -> Option<BTreeSet<String>>
         match outcome {
             Ok(()) => readable += 1,
             Err(code) => {
-                if is_server_unreachable(code) {
+                let advice = if is_server_unreachable(code) {
                     silent.insert(server, code);
-                }
+                    "check the name and TCP port 445 of the server"
+                } else if is_refused_by_server(code) {
+                    "check the account and its rights at the server; if its password has changed, \
+                     update the secret of the volume, and the driver maps the share again"
+                } else if code == OsError::BAD_NET_NAME {
+                    "check whether the server still has the share; if not, remove the mapping \
+                     (Remove-SmbGlobalMapping)"
+                } else {
+                    "if no pod uses the share, remove the mapping (Remove-SmbGlobalMapping), and the \
+                     driver maps it again"
+                };
                 report.warning(
                     SMB,
                     format!("{name} is mapped, but cannot be read: {code}"),
-                    "check the name and TCP port 445 of the server; if the server answers and no \
-                     pod uses the share, remove the mapping (Remove-SmbGlobalMapping), and the \
-                     driver maps it again",
+                    advice,
                 );
             }
         }
@@ -246,19 +270,15 @@ fn share_of(link: &LinkReadings) -> Option<String> {
 }
 
 /// Checks the directories that the mount manager has for volumes.
-fn check_mount_manager(examination: &mut Examination<'_>) {
+fn check_mount_manager(examination: &mut Examination<'_>, volumes: &[VolumeReadings]) {
     let Examination {
         inspector,
         report,
         settings: Settings { node, .. },
         ..
     } = examination;
-    let volumes = match inspector.volumes() {
-        Ok(volumes) => volumes,
-        Err(error) => return report.unchecked(LINKS, "the volumes", &error, error.code()),
-    };
     let (mut stale, mut outside) = (Vec::new(), Vec::new());
-    for volume in &volumes {
+    for volume in volumes {
         let paths = match &volume.paths {
             Ok(paths) => paths,
             Err(error) => {

@@ -103,6 +103,11 @@ pub(super) fn check(examination: &mut Examination<'_>) {
                      -working-dir",
                 );
             }
+            Err(error) if error.code() == Some(OsError::DIRECTORY) => report.problem(
+                CHECK,
+                format!("{directory} is not a directory"),
+                "correct -kubelet-path and -working-dir, or remove the file",
+            ),
             Err(error) => report.unchecked(CHECK, directory, &error, error.code()),
         }
     }

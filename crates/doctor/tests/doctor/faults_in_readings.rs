@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use doctor::{Pipe, Report, ServiceRegistration, State, System, compare, examine};
+use doctor::{Pipe, Report, SeenDisk, ServiceRegistration, State, System, compare, examine};
 use faults::{Fault, FaultAction, Probed, Trace, When};
 use os::{Os, OsError, OsResult};
 
@@ -166,4 +166,29 @@ fn each_reading_of_the_system_that_fails_is_one_finding_with_its_code() {
             "call {fails}: {report}"
         );
     }
+}
+
+#[test]
+fn a_disk_that_does_not_answer_is_named_by_what_the_daemon_has_last_seen() {
+    let mut patient = patient();
+    let seen = |disk, serial_number: &str| SeenDisk {
+        disk,
+        serial_number: serial_number.to_owned(),
+        seconds_ago: 300.0,
+    };
+    patient.settings.seen_disks = vec![seen(0, "a"), seen(1, "disk-serial")];
+    patient.settings.show_names = true;
+    let sim = patient.sim.clone();
+    let on_disk =
+        move |call: &faults::Call| call.primitive == "open" && sim.is_on_disk(&call.object, 1);
+    let fails = FaultAction::Fail(OsError::SEM_TIMEOUT);
+    let (report, _) = run(&patient, Fault::each(on_disk, When::Before, fails));
+    let text = "disk 1 (seen 300 s ago as disk-serial) could not be checked: ";
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.seen.starts_with(text)),
+        "{report}"
+    );
 }

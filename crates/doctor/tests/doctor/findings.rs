@@ -2,10 +2,7 @@
 
 use doctor::{Finding, State};
 use faults::Layer;
-use os::{
-    Handle, Instance, MethodCall, Namespace, NtPath, Open, Os, OsError, OsResult, Time, U16Str,
-    U16String, Value,
-};
+use os::{Handle, Instance, NtPath, Open, Os, OsError, OsResult, U16Str, U16String, Value};
 use storage_ops::{
     AddTargetPortal, Authentication, Config, ConnectTarget, DiscoverTargetPortal, DiskNumber,
     HostPath, Iqn, Node, SecretText, SetDiskState, TargetPortal,
@@ -14,8 +11,8 @@ use storage_ops::{
 use crate::setup::{MOUNT, PROGRAM, Patient, file_access};
 use crate::simulated_system::pipe_access;
 
-const USERS: &str = "S-1-5-32-545";
-const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";
+pub(crate) const USERS: &str = "S-1-5-32-545";
+pub(crate) const SOMEBODY: &str = "S-1-5-21-1-2-3-1001";
 
 #[track_caller]
 fn assert_finding(finding: &Finding, state: State, check: &str, words: &[&str]) {
@@ -33,7 +30,7 @@ fn assert_finding(finding: &Finding, state: State, check: &str, words: &[&str]) 
     assert!(!finding.advice.is_empty(), "{finding:#?}");
 }
 
-fn connect_iscsi(patient: &Patient) {
+pub(crate) fn connect_iscsi(patient: &Patient) {
     let node = Node::new(patient.os(), Config::default());
     let portal = TargetPortal {
         address: "10.0.0.10".into(),
@@ -104,44 +101,6 @@ fn a_healthy_node_has_no_findings() {
 }
 
 #[test]
-fn an_old_build_is_a_problem_and_an_unknown_one_a_warning() {
-    let mut patient = Patient::healthy();
-    for (build, state) in [
-        (14393, State::Problem),
-        (19045, State::Warning),
-        (26100, State::Ok),
-        (30000, State::Warning),
-    ] {
-        patient.system.build = build;
-        let complaints = patient.complaints();
-        if state == State::Ok {
-            assert_eq!(complaints, []);
-        } else {
-            assert_finding(&complaints[0], state, "Windows", &[&build.to_string()]);
-        }
-    }
-}
-
-#[test]
-fn pipes_that_no_process_serves_are_a_problem_and_a_few_of_them_a_warning() {
-    let mut patient = Patient::healthy();
-    patient.system.pipes.remove("csi-proxy-volume-v1");
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Pipes",
-        &["1 pipe not served", "csi-proxy-volume-v1"],
-    );
-    patient.system.pipes.clear();
-    assert_finding(
-        &patient.complaint(),
-        State::Problem,
-        "Pipes",
-        &["2 pipes not served"],
-    );
-}
-
-#[test]
 fn advice_in_a_container_names_the_pod_and_no_service_but_one_that_is_in_the_way() {
     let mut patient = Patient::healthy();
     patient.settings.is_in_container = true;
@@ -193,89 +152,6 @@ fn groups_that_are_left_out_are_named_and_are_no_problem() {
 }
 
 #[test]
-fn a_pipe_that_is_excluded_but_served_by_another_program_is_a_problem() {
-    let mut patient = Patient::healthy();
-    patient.settings.excluded_groups = Some("smb".to_owned());
-    patient.settings.excluded_pipes = vec![
-        "csi-proxy-smb-v1".to_owned(),
-        "csi-proxy-smb-v1beta2".to_owned(),
-    ];
-    assert_eq!(patient.complaints(), []);
-    let mut pipe = patient.system.pipes["csi-proxy-disk-v1"].clone();
-    pipe.process = 7;
-    patient
-        .system
-        .pipes
-        .insert("csi-proxy-smb-v1".to_owned(), pipe);
-    assert_finding(
-        &patient.complaint(),
-        State::Problem,
-        "Pipes",
-        &["csi-proxy-smb-v1, which", "process 7"],
-    );
-}
-
-#[test]
-fn pipes_served_by_two_processes_are_a_problem() {
-    let mut patient = Patient::healthy();
-    patient
-        .system
-        .pipes
-        .get_mut("csi-proxy-volume-v1")
-        .expect("a pipe")
-        .process = 7;
-    let complaints = patient.complaints();
-    assert_eq!(complaints.len(), 2, "{complaints:?}");
-    assert_finding(
-        &complaints[0],
-        State::Problem,
-        "Pipes",
-        &["process 7", "csi-proxy-volume-v1"],
-    );
-    assert_finding(
-        &complaints[1],
-        State::Problem,
-        "Pipes",
-        &["process 4242", "csi-proxy-disk-v1"],
-    );
-}
-
-#[test]
-fn a_pipe_that_ordinary_users_may_open_is_a_problem_and_an_unknown_account_a_warning() {
-    let mut patient = Patient::healthy();
-    let mut open_to = |accounts: &[&str]| {
-        let access = Ok(pipe_access(accounts));
-        patient
-            .system
-            .pipes
-            .get_mut("csi-proxy-disk-v1")
-            .expect("a pipe")
-            .access = access;
-    };
-    open_to(&[USERS, SOMEBODY]);
-    assert_finding(
-        &patient.complaint(),
-        State::Problem,
-        "Pipes",
-        &["Users, account-1 may open csi-proxy-disk-v1"],
-    );
-    let access = Ok(pipe_access(&[SOMEBODY]));
-    patient
-        .system
-        .pipes
-        .values_mut()
-        .for_each(|pipe| pipe.access.clone_from(&access));
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Pipes",
-        &["account-1 may open the pipes"],
-    );
-    patient.settings.accounts = vec![SOMEBODY.to_owned()];
-    assert_eq!(patient.complaints(), []);
-}
-
-#[test]
 fn a_pipe_that_is_busy_or_denied_cannot_be_checked() {
     let mut patient = Patient::healthy();
     let pipe = patient
@@ -295,120 +171,8 @@ fn a_pipe_that_is_busy_or_denied_cannot_be_checked() {
 }
 
 #[test]
-fn a_defect_in_the_description_of_a_node_makes_one_finding() {
-    let service = |name: &str, display: &str, rest: &str| {
-        format!("name = \"{name}\"\ndisplay_name = \"{display}\"\n{rest}")
-    };
-    let running = "start_type = \"automatic\"\nstate = \"running\"";
-    let own = |rest| {
-        (
-            service("csiproxy", "CSI Proxy", running),
-            service("csiproxy", "CSI Proxy", rest),
-        )
-    };
-    let smb = |rest| {
-        let with = |rest| service("LanmanWorkstation", "Workstation", rest);
-        (with(running), with(rest))
-    };
-    let iscsi = |rest| {
-        let with = |rest| service("MSiSCSI", "Microsoft iSCSI Initiator Service", rest);
-        (with(running), with(rest))
-    };
-    let disk = |flags| {
-        let server = "[[smb_server]]".to_owned();
-        (
-            server.clone(),
-            format!("[[disk]]\nsize = \"1 GiB\"\nnumber = 2\n{flags}\n\n{server}"),
-        )
-    };
-    let link = r"target = 'C:\var\lib\kubelet\pods\1'".to_owned();
-    let stopped = "start_type = \"automatic\"\nstate = \"stopped\"";
-    let manual = "start_type = \"manual\"\nstate = \"running\"";
-    for ((from, to), state, check, words) in [
-        (
-            own(manual),
-            State::Problem,
-            "Service",
-            ["does not start with Windows", ""],
-        ),
-        (
-            own(stopped),
-            State::Problem,
-            "Service",
-            ["is not running", ""],
-        ),
-        (
-            smb(stopped),
-            State::Problem,
-            "Windows services",
-            ["not running", "SMB shares"],
-        ),
-        (
-            smb("start_type = \"disabled\""),
-            State::Problem,
-            "Windows services",
-            ["disabled", "SMB shares"],
-        ),
-        (
-            iscsi("start_type = \"manual\""),
-            State::Warning,
-            "Windows services",
-            ["not running", "iSCSI targets"],
-        ),
-        (
-            iscsi(manual),
-            State::Warning,
-            "Windows services",
-            ["MSiSCSI", "does not start with Windows"],
-        ),
-        (
-            ("MSiSCSI".into(), "Renamed".into()),
-            State::Warning,
-            "Windows services",
-            ["MSiSCSI does not exist", ""],
-        ),
-        (
-            disk("offline = true"),
-            State::Warning,
-            "Disks",
-            ["disk 2 is offline", ""],
-        ),
-        (
-            disk("read_only = true"),
-            State::Warning,
-            "Disks",
-            ["disk 2 is read-only", ""],
-        ),
-        (
-            disk("offline = true\nread_only = true"),
-            State::Warning,
-            "Disks",
-            ["disk 2 is offline and read-only", ""],
-        ),
-        (
-            (link, r"target = 'C:\gone'".to_owned()),
-            State::Warning,
-            "Links and mount points",
-            [
-                "1 link to paths that do not exist",
-                r"C:\var\lib\kubelet\plugins\link",
-            ],
-        ),
-    ] {
-        assert_finding(&Patient::with(&from, &to).complaint(), state, check, &words);
-    }
-}
-
-#[test]
-fn a_service_that_windows_does_not_restart_is_a_problem() {
+fn whether_windows_restarts_the_service_may_be_unknown() {
     let mut patient = Patient::healthy();
-    patient.system.service.as_mut().expect("a service").restarts = Ok(false);
-    assert_finding(
-        &patient.complaint(),
-        State::Problem,
-        "Service",
-        &["does not restart"],
-    );
     patient.system.service.as_mut().expect("a service").restarts =
         Err(OsError::CALL_NOT_IMPLEMENTED);
     assert_finding(
@@ -416,77 +180,6 @@ fn a_service_that_windows_does_not_restart_is_a_problem() {
         State::Unchecked,
         "Service",
         &["whether Windows restarts", "(120)"],
-    );
-}
-
-#[test]
-fn a_service_that_is_not_installed_is_a_warning_only_if_nothing_serves() {
-    let mut patient = Patient::healthy();
-    patient.system.service = None;
-    assert_eq!(patient.complaints(), []);
-    patient.system.pipes.clear();
-    let complaints = patient.complaints();
-    assert_eq!(complaints.len(), 2, "{complaints:?}");
-    assert_finding(
-        &complaints[1],
-        State::Warning,
-        "Service",
-        &["not installed"],
-    );
-}
-
-#[test]
-fn the_registration_of_the_service_is_examined() {
-    let mut patient = Patient::healthy();
-    patient.system.service.as_mut().expect("a service").account = Some(r".\somebody".to_owned());
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Service",
-        &["runs as account-1"],
-    );
-    patient.system.service.as_mut().expect("a service").account = Some("localsystem".to_owned());
-    assert_eq!(patient.complaints(), []);
-
-    let in_program_files = r"C:\Program Files\csi-proxy.exe";
-    patient.install(in_program_files);
-    patient
-        .system
-        .service
-        .as_mut()
-        .expect("a service")
-        .command_line = format!("{in_program_files} -v=5");
-    patient
-        .system
-        .pipes
-        .values_mut()
-        .for_each(|pipe| pipe.program = Some(in_program_files.to_owned()));
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Service",
-        &["has a blank and no quotation marks"],
-    );
-    patient
-        .system
-        .service
-        .as_mut()
-        .expect("a service")
-        .command_line = format!(r#""{in_program_files}" -v=5"#);
-    assert_eq!(patient.complaints(), []);
-
-    let go = r"C:\go\csi-proxy.exe";
-    patient.install(go);
-    patient
-        .system
-        .pipes
-        .values_mut()
-        .for_each(|pipe| pipe.program = Some(go.to_owned()));
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Service",
-        &[go, in_program_files],
     );
 }
 
@@ -522,40 +215,6 @@ fn what_ordinary_users_can_replace_is_a_problem() {
             &["other than administrators", what, path, "account-1"],
         );
     }
-}
-
-#[test]
-fn a_working_directory_that_is_missing_or_cannot_hold_links_is_a_problem() {
-    let mut patient = Patient::healthy();
-    patient.settings.node.working_dirs = vec![HostPath::parse(r"C:\missing").expect("a path")];
-    let [directory] = &patient.complaints()[..] else {
-        panic!("{:#?}", patient.complaints())
-    };
-    assert_finding(
-        directory,
-        State::Problem,
-        "Working directories",
-        &[r"C:\missing", "does not exist"],
-    );
-
-    let mut patient = Patient::with(r#"file_system = "NTFS""#, r#"file_system = "FAT32""#);
-    patient.settings.node.working_dirs = vec![HostPath::parse(MOUNT).expect("a path")];
-    // It is in kubelet's directory, too.
-    let [link, directory] = &patient.complaints()[..] else {
-        panic!("{:#?}", patient.complaints())
-    };
-    assert_finding(
-        link,
-        State::Problem,
-        "Working directories",
-        &[MOUNT, "does not follow"],
-    );
-    assert_finding(
-        directory,
-        State::Problem,
-        "Working directories",
-        &[MOUNT, "FAT32"],
-    );
 }
 
 #[test]
@@ -662,7 +321,7 @@ fn mappings_that_cannot_be_read_are_reported_and_their_server_is_waited_for_once
 }
 
 /// Answers every open on the share `share` with a code.
-struct ShareAnswers(OsError);
+pub(crate) struct ShareAnswers(pub(crate) OsError);
 
 impl Layer for ShareAnswers {
     fn open(&self, node: &dyn Os, path: &NtPath, how: &Open) -> OsResult<Box<dyn Handle>> {
@@ -697,119 +356,6 @@ fn a_share_that_was_deleted_does_not_make_the_other_shares_of_its_server_unreada
 }
 
 #[test]
-fn a_session_that_windows_could_not_connect_again_is_a_warning() {
-    /// The sessions are persistent, as after `Register-IscsiSession`. Their portal may not have
-    /// answered at the last boot.
-    struct Persistent {
-        are_connected: bool,
-    }
-
-    impl Layer for Persistent {
-        fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
-            for session in found
-                .iter_mut()
-                .filter(|_| wql.contains("MSFT_iSCSISession"))
-            {
-                session
-                    .properties
-                    .insert("IsPersistent".to_owned(), Value::Bool(true));
-                session
-                    .properties
-                    .insert("IsConnected".to_owned(), Value::Bool(self.are_connected));
-            }
-        }
-    }
-
-    let patient = Patient::healthy();
-    connect_iscsi(&patient);
-    let of_sessions = |are_connected| {
-        let findings = patient
-            .examine_through(Persistent { are_connected })
-            .findings;
-        findings
-            .into_iter()
-            .filter(|finding| finding.check == "iSCSI sessions")
-            .collect::<Vec<_>>()
-    };
-    let connected = of_sessions(true);
-    assert_eq!(connected.len(), 1, "{connected:#?}");
-    assert_eq!(
-        connected[0].seen,
-        "sessions: 1 connected, 1 of them persistent"
-    );
-    let not_connected = of_sessions(false);
-    assert_eq!(not_connected.len(), 2, "{not_connected:#?}");
-    let words = ["the session to target-1 is not connected"];
-    assert_finding(&not_connected[0], State::Warning, "iSCSI sessions", &words);
-    assert_eq!(
-        not_connected[1].seen,
-        "sessions: 0 connected, 0 of them persistent"
-    );
-}
-
-#[test]
-fn a_mapping_of_a_directory_is_a_warning() {
-    let patient = Patient::healthy();
-    let arguments = [("RemotePath", Value::Text(r"\\server\share\dir".to_owned()))];
-    let create = MethodCall::new(
-        Namespace::Smb,
-        "MSFT_SmbGlobalMapping",
-        "Create",
-        &arguments,
-    );
-    patient
-        .os()
-        .wmi()
-        .call(&create, Time(std::time::Duration::MAX))
-        .expect("a mapping");
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "SMB mappings",
-        &["share-2 is mapped: a directory"],
-    );
-}
-
-#[test]
-fn a_mount_point_whose_volume_is_gone_is_a_warning() {
-    let patient = Patient::healthy();
-    patient.sim.unplug_disk(1).expect("a disk");
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Links and mount points",
-        &["1 mount point to", MOUNT],
-    );
-}
-
-#[test]
-fn a_mount_point_that_windows_lists_and_that_does_not_exist_is_a_warning() {
-    /// Windows lists a directory that does not exist, and one on another volume, for each volume.
-    struct Stale;
-
-    impl Layer for Stale {
-        fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
-            let listed = node.volume_paths(volume)?;
-            let more = [r"C:\deleted\", r"C:\Windows\"].map(U16String::from_str);
-            Ok(listed.into_iter().chain(more).collect())
-        }
-    }
-
-    let report = Patient::healthy().examine_through(Stale);
-    let stale = report
-        .findings
-        .iter()
-        .find(|finding| finding.state != State::Ok)
-        .expect("a finding");
-    let words = [
-        "Windows lists 4 mount points",
-        r"C:\deleted\",
-        r"C:\Windows\",
-    ];
-    assert_finding(stale, State::Warning, "Links and mount points", &words);
-}
-
-#[test]
 fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
     let outside = r"C:\var\lib\kubelet-old\mount";
     let mut patient = Patient::with(MOUNT, outside);
@@ -840,21 +386,36 @@ fn a_mount_point_outside_of_the_working_directories_is_a_warning() {
     }
 }
 
-#[test]
-fn a_link_to_a_share_is_a_warning_unless_the_share_is_mapped() {
-    let patient = Patient::with(
-        r"target = 'C:\var\lib\kubelet\pods\1'",
-        r"target = '\\server\share\dir'",
-    );
-    let words = ["1 link to shares that are not mapped", "share-1"];
-    assert_finding(
-        &patient.complaint(),
-        State::Warning,
-        "Links and mount points",
-        &words,
-    );
-    patient.map(r"\\server\share");
-    assert_eq!(patient.complaints(), []);
+/// The sessions are persistent, as after `Register-IscsiSession`. Their portal may not have answered
+/// at the last boot.
+pub(crate) struct Persistent {
+    pub(crate) are_connected: bool,
+}
+
+impl Layer for Persistent {
+    fn change_instances(&self, wql: &str, found: &mut Vec<Instance>) {
+        let sessions = found.iter_mut();
+        for session in sessions.filter(|_| wql.contains("MSFT_iSCSISession")) {
+            let mut set = |name: &str, value| {
+                session
+                    .properties
+                    .insert(name.to_owned(), Value::Bool(value))
+            };
+            set("IsPersistent", true);
+            set("IsConnected", self.are_connected);
+        }
+    }
+}
+
+/// Windows lists a directory that does not exist, and one on another volume, for each volume.
+pub(crate) struct Stale;
+
+impl Layer for Stale {
+    fn volume_paths(&self, node: &dyn Os, volume: &U16Str) -> OsResult<Vec<U16String>> {
+        let listed = node.volume_paths(volume)?;
+        let more = [r"C:\deleted\", r"C:\Windows\"].map(U16String::from_str);
+        Ok(listed.into_iter().chain(more).collect())
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The findings and the comparison, on simulated nodes.
 
-mod disks;
 mod faults_in_readings;
 mod findings;
 mod misleading;
+mod one_step_away;
 mod output;
 mod provider_comparison;
 mod servers;

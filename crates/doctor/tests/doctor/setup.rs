@@ -138,6 +138,7 @@ impl Patient {
             service: "csiproxy".to_owned(),
             is_in_container: false,
             log_file: Some(r"C:\etc\kubernetes\logs\csi-proxy.log".to_owned()),
+            seen_disks: Vec::new(),
             show_names: false,
         };
         let patient = Self {

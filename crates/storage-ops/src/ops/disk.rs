@@ -51,7 +51,7 @@ impl Operation for ListDiskLocations {
             Namespace::Storage,
             "SELECT Number, Location FROM MSFT_Disk",
         )?;
-        Ok(disks
+        let found: Self::Output = disks
             .iter()
             .filter_map(|disk| {
                 Some((
@@ -59,7 +59,15 @@ impl Operation for ListDiskLocations {
                     DiskLocation::parse(disk.text("Location")?)?,
                 ))
             })
-            .collect())
+            .collect();
+        for (disk, _) in found.iter().filter(|(_, location)| location.lun.is_empty()) {
+            tracing::warn!(
+                disk = disk.0,
+                "Windows shows no LUN for a disk, as on NVMe: a driver that looks for its disk by \
+                 LUN does not find it; in Azure, azuredisk does as a HostProcess container"
+            );
+        }
+        Ok(found)
     }
 }
 

@@ -24,7 +24,7 @@ impl DiskLocation {
     /// Parses `Integrated : Adapter 3 : Port 0 : Target 0 : LUN 1`. Returns `None` for a disk that
     /// is not attached to an adapter, such as a mounted VHDX, whose location is the path of its
     /// file.
-    pub(crate) fn parse(location: &str) -> Option<Self> {
+    pub fn parse(location: &str) -> Option<Self> {
         let parts: Vec<_> = location.split(':').map(str::trim).collect();
         if parts.len() < 5 || location.contains('\\') {
             return None;

@@ -1,9 +1,12 @@
 //! Tests of the operations on disks.
 
+use crate::refusals::Log;
 use crate::setup::{
     GIB, ONE, PARTITION, failing, failing_once, node_on, ntfs, probed, refused, set_online,
     volume_on, volumes_of,
 };
+use std::sync::Arc;
+
 use faults::{Fault, FaultAction, When};
 use os::OsError;
 use os::abi::BusType;
@@ -242,6 +245,25 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
         let node = probed(&sim, fault);
         assert_eq!(node.run(&find("pvc-x")), Ok(ONE), "{which}");
         refused(&node, &find("pvc-y"), ErrorKind::NotFound);
+    }
+}
+
+#[test]
+fn a_disk_without_a_lun_is_named_in_the_log_and_one_with_a_lun_is_not() {
+    const LINE: &str = "Windows shows no LUN for a disk, as on NVMe: a driver that looks for its \
+                        disk by LUN does not find it; in Azure, azuredisk does as a HostProcess \
+                        container";
+    for (location, lines) in [
+        ("Integrated : Bus 1 : Device 0 : Function 0 : Adapter 0", 1),
+        ("Integrated : Adapter 0 : Port 0 : Target 0 : LUN 0", 0),
+        (r"C:\sandbox.vhdx", 0),
+    ] {
+        let node = node_on(&os_sim::node().disk(GIB).location(location).build());
+        let log = Arc::new(Log::default());
+        tracing::subscriber::with_default(Arc::clone(&log), || {
+            node.run(&ListDiskLocations).unwrap();
+        });
+        assert_eq!(log.with(LINE), lines, "{location}");
     }
 }
 
