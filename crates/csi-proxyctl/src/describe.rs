@@ -9,12 +9,19 @@ use command_line::args::{self, argument};
 use command_line::failure::Failure;
 use command_line::progress::with_progress;
 use command_line::{quantity, table};
-use csi_proxy_client::{DiskNumber, ErrorKind, VolumeId};
+use csi_proxy_client::{DiskNumber, Error, ErrorKind, VolumeId};
+use futures_util::future::join;
 use serde_json::{Value, json};
 
 use crate::get::{self, disks, volumes};
+use crate::last_seen::LastSeen;
 use crate::request;
 use crate::session::Session;
+use crate::status_page::address_arg;
+
+/// How long the command may take by default. What a disk that hangs has last told is on the status
+/// page.
+const LIMIT: &str = "2s";
 
 /// Returns the command.
 pub(crate) fn command() -> Command {
@@ -23,7 +30,8 @@ pub(crate) fn command() -> Command {
             .visible_aliases(aliases.iter().copied())
             .about(about)
             .arg(argument("object", value, help))
-            .arg(args::timeout_arg(get::LIMIT))
+            .arg(args::timeout_arg(LIMIT))
+            .arg(address_arg())
             .arg(args::response_arg())
     };
     let disk = command(
@@ -57,31 +65,44 @@ pub(crate) fn command() -> Command {
 /// Runs the command.
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
     let (kind, matches) = matches.subcommand().expect("a subcommand is required");
-    let client = session.client.with_deadline(args::timeout(matches));
+    // At most two calls find the disk of a mount, and two more ask a disk, one after the other.
+    let limit = args::timeout(matches);
+    let client = match kind {
+        "disk" => session.client.with_deadline(limit / 2),
+        _ => session.client.with_deadline(limit / 4),
+    };
+    let last_seen = LastSeen::read(matches, session).await.unwrap_or_default();
     let text = || args::required(matches, "object");
     let found = async {
+        let volumes = client.volume();
         let volume = match kind {
             "disk" => None,
             "volume" => Some(VolumeId::new(request::volume_id(text()))),
-            _ => Some(
-                client
-                    .volume()
-                    .get_volume_id_from_target_path(text())
-                    .await?,
-            ),
+            _ => {
+                let seen = last_seen
+                    .mount("path", text())
+                    .map(|mount| &mount["source"]);
+                let seen = seen.and_then(Value::as_str).map(VolumeId::new);
+                let found = volumes.get_volume_id_from_target_path(text()).await;
+                Some(in_time_or(found, seen)?)
+            }
         };
         let disk = match &volume {
             None => DiskNumber(*matches.get_one("object").expect("it is required")),
             Some(volume) => {
-                client
-                    .volume()
-                    .get_disk_number_from_volume_id(volume)
-                    .await?
+                let seen = last_seen.mount("source", volume.as_str());
+                let seen = seen.and_then(|mount| mount["disk"].as_u64()?.try_into().ok());
+                let found = volumes.get_disk_number_from_volume_id(volume).await;
+                in_time_or(found, seen.map(DiskNumber))?
             }
         };
         let asked = Some(BTreeSet::from([disk]));
-        let mut disks = disks::fetch(asked.clone(), &client).await?;
-        let mut volumes = volumes::fetch(asked, &client).await?;
+        let (disks, volumes) = join(
+            disks::fetch(asked.clone(), &client, &last_seen),
+            volumes::fetch(asked, &client, &last_seen),
+        )
+        .await;
+        let (mut disks, mut volumes) = (disks?, volumes?);
         let is_given = |row: &Value| {
             let own = row["volume"].as_str().unwrap_or_default();
             volume
@@ -105,4 +126,12 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     };
     write!(anstream::stdout(), "{text}")?;
     get::all_reported(disks.problems, session)
+}
+
+/// Returns what was found, or what was seen if there was no answer in time.
+fn in_time_or<T>(found: Result<T, Error>, seen: Option<T>) -> Result<T, Error> {
+    match (found, seen) {
+        (Err(error), Some(seen)) if error.kind() == ErrorKind::DeadlineExceeded => Ok(seen),
+        (found, _) => found,
+    }
 }

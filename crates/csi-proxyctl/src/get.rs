@@ -4,6 +4,7 @@ pub(crate) mod disks;
 mod iscsi;
 mod mounts;
 mod services;
+mod smb;
 pub(crate) mod volumes;
 
 use std::env;
@@ -16,11 +17,13 @@ use command_line::output::Form;
 use command_line::progress::with_progress;
 use command_line::quantity;
 use command_line::table::{self, Column};
-use csi_proxy_client::{DiskNumber, Error};
+use csi_proxy_client::{DiskNumber, Error, ErrorKind};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
+use crate::last_seen::LastSeen;
 use crate::session::Session;
+use crate::status_page::address_arg;
 use crate::watch::{clock, interval, interval_arg, watch};
 
 const WATCH: &str = "watch";
@@ -58,6 +61,14 @@ impl Listing {
         })
     }
 
+    /// Returns the objects of a kind that were last seen.
+    fn of_last_seen(kind: &str, last_seen: &LastSeen) -> Self {
+        Self {
+            rows: last_seen.of(kind).cloned().collect(),
+            problems: Vec::new(),
+        }
+    }
+
     /// Returns the value, or notes the failure of the call for `object` and returns null.
     fn value_or_problem<T: Into<Value>>(
         &mut self,
@@ -70,6 +81,22 @@ impl Listing {
                 self.add_problem(object, error);
                 Value::Null
             }
+        }
+    }
+
+    /// Returns an answer. If it was late and `may_be_late`, notes that and returns an empty one.
+    fn answer_in_time<T: Default>(
+        &mut self,
+        object: &str,
+        result: Result<T, Error>,
+        may_be_late: bool,
+    ) -> Result<T, Failure> {
+        match result {
+            Err(error) if may_be_late && error.kind() == ErrorKind::DeadlineExceeded => {
+                self.add_problem(object, error);
+                Ok(T::default())
+            }
+            result => Ok(result?),
         }
     }
 
@@ -90,15 +117,15 @@ pub(crate) fn command() -> Command {
         mounts::command(),
         iscsi::command(),
         services::command(),
-        // No RPC lists SMB mappings: the command fails with a sentence.
-        Command::new("smb").hide(true),
+        smb::command(),
     ];
     Command::new("get")
-        .about("Shows disks, volumes, mounts, iSCSI portals or services as a table")
+        .about("Shows disks, volumes, mounts, SMB mappings, iSCSI portals or services as a table")
         .after_help(
             "By default, get waits 10 seconds for each call, and get iscsi 2 minutes. Objects that \
              do not answer in time are listed below the table.\n\n\
-             csi-proxy has no RPC that lists SMB mappings. Run Get-SmbGlobalMapping on the node.",
+             Mounts, SMB mappings, and the identity of a disk that does not answer come from the \
+             status page (see csi-proxyctl top --help). They may have changed since.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -108,7 +135,9 @@ pub(crate) fn command() -> Command {
 fn with_common_flags(command: Command) -> Command {
     // The initiator asks portals over the network, and may wait long for them.
     let limit = (command.get_name() != "iscsi").then(|| args::timeout_arg(LIMIT));
-    args::with_table_of_names(command.args(limit))
+    let has_last_seen = !["iscsi", "services"].contains(&command.get_name());
+    let address = has_last_seen.then(address_arg);
+    args::with_table_of_names(command.args(limit).args(address))
         .arg(
             Arg::new(WATCH)
                 .short('w')
@@ -139,17 +168,19 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     let (columns, none_found): (&[Column], _) = match kind {
         "disks" => (&disks::COLUMNS, "no disks found"),
         "volumes" => (&volumes::COLUMNS, "no volumes found"),
-        "mounts" => (&mounts::COLUMNS, ""),
+        "mounts" => (
+            mounts::columns(matches),
+            "no mounts seen since csi-proxy started",
+        ),
         "iscsi" => (
             iscsi::columns(matches),
             "no target portals: the initiator knows none",
         ),
-        "services" => (&services::COLUMNS, ""),
-        _ => {
-            return Err(Failure::Usage(
-                "csi-proxy has no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node".into(),
-            ));
-        }
+        "smb" => (
+            &smb::COLUMNS,
+            "no SMB mappings seen since csi-proxy started",
+        ),
+        _ => (&services::COLUMNS, ""),
     };
     check_watch(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))?;
     let format = args::format(matches);
@@ -162,6 +193,7 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
                 problems: vec![failure],
             });
             let separator = separator(format, std::mem::take(&mut is_first));
+            let columns = known(columns, &listing.rows);
             format!("{separator}{}", frame(format, columns, &listing, session))
         };
         return watch(&format!("get {kind}"), interval(matches), frame).await;
@@ -172,10 +204,18 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
     if rows.is_empty() && is_table && problems.is_empty() {
         writeln!(anstream::stderr(), "{none_found}")?;
     } else if !rows.is_empty() || !is_table {
+        let columns = known(columns, &rows);
         let text = table::formatted(format, columns, &rows, table::terminal_width());
         write!(anstream::stdout(), "{text}")?;
     }
     all_reported(problems, session)
+}
+
+/// Returns the columns without that of mounts, which is the last one, if no row has any.
+fn known<'a>(columns: &'a [Column], rows: &[Value]) -> &'a [Column] {
+    let is_unknown = |row: &Value| row["mounted_at"].as_array().is_some_and(Vec::is_empty);
+    let without = columns.len() - usize::from(rows.iter().all(is_unknown) && !rows.is_empty());
+    &columns[..without]
 }
 
 /// Returns the first failure, after printing the others.
@@ -226,10 +266,13 @@ async fn fetch(kind: &str, matches: &ArgMatches, session: &Session) -> Result<Li
             .get_many("disk")
             .map(|numbers| numbers.copied().map(DiskNumber).collect())
     };
+    // Without it, only ages and mounts are missing.
+    let last_seen = async || LastSeen::read(matches, session).await.unwrap_or_default();
     match kind {
-        "disks" => disks::fetch(numbers(), &client).await,
-        "volumes" => volumes::fetch(numbers(), &client).await,
-        "mounts" => mounts::fetch(matches, &client).await,
+        "disks" => disks::fetch(numbers(), &client, &last_seen().await).await,
+        "volumes" => volumes::fetch(numbers(), &client, &last_seen().await).await,
+        "mounts" => mounts::fetch(matches, &client, session).await,
+        "smb" => smb::fetch(matches, session).await,
         "iscsi" => iscsi::fetch(matches, &client).await,
         _ => services::fetch(matches, &client).await,
     }

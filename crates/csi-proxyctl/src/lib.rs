@@ -4,19 +4,22 @@
 //! It is a client like a CSI driver: it opens the same pipes and reads nothing of the node by
 //! itself.
 
-// The modules, from the lowest: `session`, `watch`, `choose_version`, `request`, `call`, `completions`,
-// `get`, `describe`, `operations`, `served_versions`, `top`, `cli`.
+// The modules, from the lowest: `session`, `status_page`, `last_seen`, `watch`, `choose_version`, `request`, `call`, `completions`,
+// `get`, `describe`, `operations`, `served_versions`, `top`, `doctor`, `cli`.
 
 mod call;
 mod choose_version;
 mod cli;
 mod completions;
 mod describe;
+mod doctor;
 mod get;
+mod last_seen;
 mod operations;
 mod request;
 mod served_versions;
 mod session;
+mod status_page;
 mod top;
 mod watch;
 
@@ -38,6 +41,9 @@ pub async fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(code) => return code,
     };
+    if let Some(("doctor", matches)) = matches.subcommand() {
+        return doctor::run(matches);
+    }
     let session = Session::new(&matches);
     failure::exit_code(run(&matches, &session).await, &session.endpoints)
 }

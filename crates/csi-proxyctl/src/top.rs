@@ -1,34 +1,14 @@
 //! `top`: the status page of the daemon, with its calls, locks and pools, and the last failures.
 
-use std::fmt::Display;
-use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
-use std::time::Duration;
 
-use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use command_line::args::{self, Format};
-use command_line::endpoints::{Endpoints, given_folder};
-use command_line::exit;
 use command_line::failure::Failure;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
-use terminal_text::escaped;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::session::Session;
+use crate::status_page::{Source, address_arg};
 use crate::watch::{interval, interval_arg, watch};
-
-const ADDRESS: &str = "address";
-const FORM: &str = "expected HOST:PORT or :PORT";
-/// The largest status that is read. The daemon limits its calls, and each has a few hundred bytes.
-const MAX_STATUS: usize = 16 << 20;
 
 pub(crate) fn command() -> Command {
     Command::new("top")
@@ -41,69 +21,21 @@ pub(crate) fn command() -> Command {
              -metrics-bind-address, and which answers only clients on the node itself. On a \
              terminal, the output is refreshed until you type q.",
         )
-        .arg(
-            Arg::new(ADDRESS)
-                .long(ADDRESS)
-                .value_name("HOST:PORT")
-                .value_parser(|text: &str| address(text))
-                .default_value("127.0.0.1:9818")
-                .help("Address of the HTTP server"),
-        )
+        .arg(address_arg())
         .arg(interval_arg())
         .arg(args::output_arg(&["table", "json", "yaml"]).default_value("table"))
 }
 
-/// Reads an address in any form in which csi-proxy takes or shows it. The address is resolved for
-/// each connection.
-fn address(text: &str) -> Result<String, &'static str> {
-    let authority = text
-        .trim_start_matches("http://")
-        .split('/')
-        .next()
-        .unwrap_or_default();
-    let (host, port) = authority.rsplit_once(':').ok_or(FORM)?;
-    port.parse::<u16>().map_err(|_| FORM)?;
-    Ok(format!(
-        "{}:{port}",
-        if ["", "0.0.0.0", "[::]"].contains(&host) {
-            "127.0.0.1"
-        } else {
-            host
-        }
-    ))
-}
-
-/// The daemon to show.
-struct Source<'a> {
-    address: &'a str,
-    limit: Duration,
-    /// The endpoints that the daemon must serve; `None` if the user selects it by its address
-    /// alone.
-    endpoints: Option<&'a Endpoints>,
-}
-
 pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), Failure> {
-    let is_address_given = matches.value_source(ADDRESS) == Some(ValueSource::CommandLine);
-    let source = Source {
-        address: args::required(matches, ADDRESS),
-        limit: args::timeout(matches),
-        endpoints: (given_folder(matches).is_some() || !is_address_given)
-            .then_some(&session.endpoints),
-    };
+    let source = Source::new(matches, session, args::timeout(matches));
     let text = match args::format(matches) {
-        Format::Value(form) => {
-            let page = source.page("/statusz?format=json").await?;
-            let status: Value =
-                serde_json::from_str(&page).map_err(|error| source.is_not_csi_proxy(error))?;
-            source.check(status["endpoints"].as_str())?;
-            form.text(&status)
-        }
+        Format::Value(form) => form.text(&source.status().await?),
         _ if io::stdout().is_terminal() => {
             return watch(
                 &format!("top of {}", source.address),
                 interval(matches),
                 async || {
-                    source.status().await.map_or_else(
+                    source.text().await.map_or_else(
                         |failure| failure.report(&session.endpoints),
                         |text| by_interest(&text),
                     )
@@ -111,112 +43,9 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
             )
             .await;
         }
-        _ => source.status().await?,
+        _ => source.text().await?,
     };
     Ok(write!(anstream::stdout(), "{text}")?)
-}
-
-impl Source<'_> {
-    /// Returns the status as text, without the lines that introduce the page.
-    async fn status(&self) -> Result<String, Failure> {
-        let page = self.page("/statusz").await?;
-        let (head, status) = page
-            .split_once("\n\n")
-            .ok_or_else(|| self.is_not_csi_proxy("the status has no heading"))?;
-        if !head.lines().any(|line| line.ends_with(" statusz")) {
-            return Err(self.is_not_csi_proxy("the answer is not a status"));
-        }
-        self.check(
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix("Endpoints: ")),
-        )?;
-        Ok(status.lines().map(|line| escaped(line) + "\n").collect())
-    }
-
-    /// Refuses the status of a daemon that serves other endpoints than the other commands call.
-    fn check(&self, shown: Option<&str>) -> Result<(), Failure> {
-        let pattern = shown.unwrap_or_default();
-        let is_selected = match self.endpoints {
-            None | Some(Endpoints::Nowhere) => true,
-            Some(Endpoints::Pipes) => pattern == r"\\.\pipe\csi-proxy-*",
-            Some(Endpoints::Folder(folder)) => Path::new(pattern)
-                .parent()
-                .is_some_and(|other| is_same(folder, other)),
-        };
-        if is_selected {
-            return Ok(());
-        }
-        let what = match shown {
-            Some(pattern) => {
-                format!("is the address of another csi-proxy, with the endpoints {pattern}")
-            }
-            None => "does not say which endpoints it serves: it is an older csi-proxy".to_owned(),
-        };
-        Err(Failure::Other {
-            code: exit::Code::Unreachable,
-            text: format!("{} {what}", self.address),
-            hint: Some(
-                "give the address of this csi-proxy with --address, or the folder of the other one \
-                 with --endpoint-dir"
-                    .into(),
-            ),
-        })
-    }
-
-    fn is_not_csi_proxy(&self, why: impl Display) -> Failure {
-        Failure::response(format!("{} is not csi-proxy: {why}", self.address))
-    }
-
-    /// Reads a page.
-    async fn page(&self, path: &str) -> Result<String, Failure> {
-        let address = self.address;
-        let unreachable = |error: &dyn Display| Failure::Other {
-            code: exit::Code::Unreachable,
-            text: format!("cannot read the status from {address}: {error}"),
-            hint: Some(
-                "start csi-proxy with -metrics-bind-address; if its port is not 9818, give it \
-                 here: --address :PORT"
-                    .into(),
-            ),
-        };
-        let read = async {
-            let stream = TcpStream::connect(address)
-                .await
-                .map_err(|error| unreachable(&error))?;
-            let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-                .await
-                .map_err(|error| unreachable(&error))?;
-            // The request gets the error of the connection.
-            tokio::spawn(async move { drop(connection.await) });
-            let request = Request::get(path)
-                .header("Host", address)
-                .body(Empty::<Bytes>::new());
-            let request = request
-                .map_err(|error| Failure::Usage(format!("{address} is not an address: {error}")))?;
-            let response = sender
-                .send_request(request)
-                .await
-                .map_err(|error| unreachable(&error))?;
-            let code = response.status();
-            let body = Limited::new(response.into_body(), MAX_STATUS)
-                .collect()
-                .await
-                .map_err(|error| unreachable(&error))?;
-            Ok::<_, Failure>((code, body.to_bytes()))
-        };
-        let (code, body) = timeout(self.limit, read)
-            .await
-            .map_err(|_| unreachable(&"no answer in time"))??;
-        let text = String::from_utf8_lossy(&body).into_owned();
-        if code != StatusCode::OK {
-            return Err(Failure::response(format!(
-                "{address} answers {code}: {}",
-                text.trim()
-            )));
-        }
-        Ok(text)
-    }
 }
 
 /// Returns the status with its first section, which says what the daemon is, at the end. A small
@@ -235,32 +64,10 @@ fn by_interest(status: &str) -> String {
     format!("csi-proxy {version}, process {process}, node: {node}\n{rest}\n{daemon}\n")
 }
 
-/// Returns whether both paths lead to the same folder.
-fn is_same(folder: &Path, other: &Path) -> bool {
-    folder == other
-        || fs::canonicalize(folder)
-            .is_ok_and(|folder| fs::canonicalize(other).is_ok_and(|other| folder == other))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{address, by_interest};
+    use super::by_interest;
     use crate::watch::fitted;
-
-    #[test]
-    fn an_address_has_any_form_in_which_csi_proxy_takes_or_shows_it() {
-        for text in [
-            ":9818",
-            "127.0.0.1:9818",
-            "0.0.0.0:9818",
-            "[::]:9818",
-            "http://127.0.0.1:9818/metrics",
-        ] {
-            assert_eq!(address(text).as_deref(), Ok("127.0.0.1:9818"), "{text}");
-        }
-        assert_eq!(address("http://[::1]:9818/").as_deref(), Ok("[::1]:9818"));
-        assert!(address("9818").is_err() && address(":port").is_err());
-    }
 
     #[test]
     fn a_small_terminal_shows_whose_status_it_is() {

@@ -1,7 +1,7 @@
 //! Output that is refreshed: `--watch`, and `top`.
 
-use std::future::pending;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write};
+use std::pin::pin;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches};
 use command_line::failure::Failure;
 use command_line::quantity;
 use console::{Key, Term};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::sleep;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -57,7 +57,7 @@ pub(crate) fn clock() -> String {
 }
 
 /// Writes what `frame` returns, every `period`, until `q` is typed or the program is killed. On a
-/// terminal, a frame replaces the last.
+/// terminal, a frame replaces the last, and the keys of a pager scroll.
 pub(crate) async fn watch(
     title: &str,
     period: Duration,
@@ -71,59 +71,116 @@ pub(crate) async fn watch(
             sleep(period).await;
         }
     }
-    let frames = async {
-        write!(out, "{TOP}{ERASE_REST}")?;
-        loop {
-            let text = frame().await;
-            let size = terminal_size::terminal_size_of(io::stdout());
-            let (width, height) = size.map_or((usize::MAX, usize::MAX), |(width, height)| {
-                (width.0.into(), height.0.into())
-            });
-            let heading = format!(
-                "{title}, every {} s; {}; q ends",
-                period.as_secs_f64(),
-                clock()
-            );
-            let heading = broken(&heading, width).swap_remove(0);
-            // Erasing line by line does not flicker. A frame that is higher than the terminal would
-            // scroll.
-            write!(
-                out,
-                "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n"
-            )?;
-            for row in fitted(&text, width, height.saturating_sub(3)) {
-                writeln!(out, "{ERASE_LINE}{row}")?;
-            }
-            write!(out, "{ERASE_REST}")?;
-            out.flush()?;
-            sleep(period).await;
-        }
+    write!(out, "{TOP}{ERASE_REST}")?;
+    let mut keys = keys();
+    let mut screen = Screen {
+        title: format!("{title}, every {} s", period.as_secs_f64()),
+        ..Screen::default()
     };
-    tokio::select! {
-        failed = frames => failed,
-        () = quit() => Ok(()),
+    let mut wait = Duration::ZERO;
+    loop {
+        let delay = wait;
+        let next = async {
+            sleep(delay).await;
+            frame().await
+        };
+        let mut next = pin!(next);
+        screen.text = loop {
+            tokio::select! {
+                text = &mut next => break text,
+                Some(key) = keys.recv() => match key {
+                    Key::Char('q') => return Ok(()),
+                    key => screen.scroll(&key),
+                },
+            }
+            screen.write(&mut out)?;
+        };
+        screen.time = clock();
+        // The text may be shorter than before.
+        screen.scroll(&Key::Unknown);
+        screen.write(&mut out)?;
+        wait = period;
     }
 }
 
-/// Returns when `q` is typed on the terminal. While the thread reads a key, the terminal shows
+/// What the terminal shows.
+#[derive(Default)]
+struct Screen {
+    title: String,
+    /// When the text was read.
+    time: String,
+    text: String,
+    /// The first line that is shown.
+    from: usize,
+}
+
+/// The lines that the heading and the line of the cursor take.
+const HEADING_LINES: usize = 3;
+
+impl Screen {
+    fn size() -> (usize, usize) {
+        let size = terminal_size::terminal_size_of(io::stdout());
+        size.map_or((usize::MAX, usize::MAX), |(width, height)| {
+            let height = usize::from(height.0).saturating_sub(HEADING_LINES);
+            (width.0.into(), height)
+        })
+    }
+
+    fn scroll(&mut self, key: &Key) {
+        let page = Self::size().1.saturating_sub(2).max(1);
+        let from = self.from;
+        let from = match key {
+            Key::ArrowDown | Key::Char('j') => from.saturating_add(1),
+            Key::ArrowUp | Key::Char('k') => from.saturating_sub(1),
+            Key::PageDown | Key::Char(' ') => from.saturating_add(page),
+            Key::PageUp | Key::Char('b') => from.saturating_sub(page),
+            Key::Home | Key::Char('g') => 0,
+            Key::End | Key::Char('G') => self.text.lines().count().saturating_sub(page),
+            _ => from,
+        };
+        self.from = from.min(self.text.lines().count().saturating_sub(1));
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let (width, height) = Self::size();
+        let place = match self.from {
+            0 => String::new(),
+            from => format!("; from line {}", from + 1),
+        };
+        let Self { title, time, .. } = self;
+        let heading = format!("{title}; {time}{place}; arrows scroll, q ends");
+        let heading = broken(&heading, width).swap_remove(0);
+        // Erasing line by line does not flicker. A frame that is higher than the terminal would
+        // scroll.
+        write!(
+            out,
+            "{TOP}{ERASE_LINE}{DIMMED}{heading}{DIMMED:#}\n{ERASE_LINE}\n"
+        )?;
+        let lines: Vec<_> = self.text.lines().skip(self.from).collect();
+        for row in fitted(&lines.join("\n"), width, height) {
+            writeln!(out, "{ERASE_LINE}{row}")?;
+        }
+        write!(out, "{ERASE_REST}")?;
+        out.flush()
+    }
+}
+
+/// Returns the keys that are typed on the terminal. While the thread reads a key, the terminal shows
 /// nothing that is typed. Ctrl-C and `q` restore the terminal; after another signal, the user has
 /// to (`stty sane`).
-async fn quit() {
-    let (typed, is_typed) = oneshot::channel();
+fn keys() -> UnboundedReceiver<Key> {
+    let (typed, keys) = mpsc::unbounded_channel();
     thread::spawn(move || {
         let terminal = Term::stdout();
-        // Ctrl-C ends the program as before.
+        // Ctrl-C ends the program as before. Without a keyboard, nobody types.
         while let Ok(key) = terminal.read_key() {
-            if key == Key::Char('q') {
-                let _ = typed.send(());
+            let is_last = key == Key::Char('q');
+            if typed.send(key).is_err() || is_last {
                 return;
             }
         }
     });
-    // Without a keyboard, nobody types.
-    if is_typed.await.is_err() {
-        pending::<()>().await;
-    }
+    keys
 }
 
 /// Returns the rows of a text on a terminal. If `height` does not suffice for all, a last row says

@@ -2,6 +2,7 @@
 //! limit.
 
 pub(crate) mod failures;
+pub(crate) mod last_seen;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::admission::limits::Limits;
 use crate::admission::message_memory::MessageMemory;
 use crate::drain::readiness::Readiness;
 use crate::server_state::failures::LastFailures;
+use crate::server_state::last_seen::Memory;
 
 /// The shared state of one server.
 pub(crate) struct ServerState {
@@ -33,6 +35,7 @@ pub(crate) struct ServerState {
     /// The number of the last call.
     pub(crate) last_call: AtomicU64,
     pub(crate) failures: LastFailures,
+    pub(crate) last_seen: Memory,
     started: Instant,
     /// The watches of the health service on all connections.
     pub(crate) health_watches: TaskTracker,
@@ -52,6 +55,7 @@ impl ServerState {
             end_of_drain: CancellationToken::new(),
             last_call: AtomicU64::new(0),
             failures: LastFailures::default(),
+            last_seen: Memory::default(),
             started: Instant::now(),
             health_watches: TaskTracker::new(),
             refused_health_watches: AtomicU64::new(0),

@@ -17,9 +17,13 @@
 //!   "locks": [{"key": "disk 2", "held_by": [16], "held_by_others": 0, "waiting": [17]}],
 //!   "counts": {"connections": 4, "in_flight": 2, "in_transfer": 0, "waiting_for_slot": 0, "operations": 2},
 //!   "rpcs": [{"rpc": "/v1.Volume/FormatVolume", "started": 2, "succeeded": 1, "failed": 0, "mean_seconds": 1.5,
-//!             "p99_seconds": 2.0}],
+//!             "max_seconds": 2.0}],
 //!   "failures": [{"call": 9, "rpc": "/v1.Volume/MountVolume", "code": "NotFound", "message": "cannot mount ...",
-//!                 "seconds_ago": 60.0, "count": 1}]
+//!                 "seconds_ago": 60.0, "count": 1}],
+//!   "last_seen": {"disks": [{"disk": 2, "serial_number": "a", "page83": "b", "adapter": "0", "bus": "0",
+//!                            "target": "0", "lun": "1", "seconds_ago": 9.0}],
+//!                 "mounts": [{"path": "C:\\a", "source": "\\\\?\\Volume{...}\\", "disk": 2, "seconds_ago": 9.0}],
+//!                 "mappings": [{"remote": "\\\\server\\share", "seconds_ago": 9.0}]}
 //! }
 //! ```
 
@@ -35,6 +39,7 @@ use crate::metrics::registry::Metrics;
 use crate::metrics::rpc::RpcMetrics;
 use crate::seconds::seconds;
 pub use crate::server_state::failures::Failure;
+pub use crate::server_state::last_seen::{LastSeen, SeenDisk, SeenMapping, SeenMount};
 
 /// The status of a server at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +57,8 @@ pub struct Status {
     pub rpcs: Vec<RpcSummary>,
     /// The last failures, the last one first; one for each RPC and code.
     pub failures: Vec<Failure>,
+    /// What calls have last seen of the node, which may have changed since.
+    pub last_seen: LastSeen,
 }
 
 /// A call in progress.
@@ -130,9 +137,8 @@ pub struct RpcSummary {
     pub failed: u64,
     /// How long a call takes on average.
     pub mean_seconds: Option<f64>,
-    /// A duration that 99 of 100 calls do not exceed: a bound of the histogram in the metrics;
-    /// `null` if none is that large.
-    pub p99_seconds: Option<f64>,
+    /// How long the longest call has taken.
+    pub max_seconds: Option<f64>,
 }
 
 impl Metrics {
@@ -176,6 +182,7 @@ impl Metrics {
             },
             rpcs: self.rpcs().filter_map(RpcSummary::of).collect(),
             failures: state.failures.list(),
+            last_seen: state.last_seen.list(),
         }
     }
 }
@@ -261,7 +268,7 @@ impl RpcSummary {
             succeeded: metrics.calls_succeeded(),
             failed: metrics.calls_failed(),
             mean_seconds: metrics.mean().map(seconds),
-            p99_seconds: metrics.quantile_bound(99).map(seconds),
+            max_seconds: metrics.max().map(seconds),
         })
     }
 }

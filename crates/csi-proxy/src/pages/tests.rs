@@ -218,7 +218,7 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
     assert!(json.contains(r"a <node>\u202e"), "{json}");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let fields = "program version system endpoints process_id started up_seconds served calls \
-                  pools locks counts rpcs failures";
+                  pools locks counts rpcs failures last_seen";
     for field in fields.split(' ') {
         assert!(json.get(field).is_some(), "{field} in {json}");
     }
@@ -234,6 +234,41 @@ async fn the_status_of_a_daemon_at_rest_has_all_fields() {
         "{text}"
     );
     assert!(text.contains("\nCalls in progress: 0\n"), "{text}");
+}
+
+#[test]
+fn a_thousand_calls_that_wait_for_the_same_are_two_lines() {
+    let pages = pages();
+    let mut status = pages.status();
+    let call = |number: u64, rpc, state: &str| RunningCall {
+        call: Some(number),
+        rpc,
+        object: format!("object {number}"),
+        seconds: 1500.0 / f64::from(u32::try_from(number).expect("small")),
+        connection: Some(number % 40),
+        has_caller: true,
+        state: state.to_owned(),
+    };
+    let wait = "waiting: volume v already uses its 5 of the 16 threads of pool disks";
+    let calls = &mut status.status.calls;
+    calls.extend((1..6).map(|number| call(number, "/v1.Volume/UnmountVolume", "running")));
+    calls.extend((10..1000).map(|number| call(number, "/v1.Volume/GetVolumeStats", wait)));
+    calls.push(call(1000, "/v1.Volume/UnmountVolume", wait));
+    calls.push(call(1001, "/v1.Volume/UnmountVolume", "waiting for a slot"));
+    let text = super::text::statusz(&status);
+    let lines = "  991 calls on 40 connections, calls 10, 11, 12, 13, 14, 15, 16, 17 and 983 more, \
+                 the oldest for 2.5 min\n      waiting: volume v already uses its 5 of the 16 \
+                 threads of pool disks: /v1.Volume/GetVolumeStats 990, /v1.Volume/UnmountVolume 1\n";
+    assert!(text.contains(lines), "{text}");
+    assert!(text.contains("\n  call 1001, 1.5 s: /v1.Volume/UnmountVolume: object 1001\n"));
+    let calls = text
+        .split("\nCalls in progress: 997\n")
+        .nth(1)
+        .expect("a section");
+    assert_eq!(
+        calls.lines().take_while(|line| !line.is_empty()).count(),
+        14
+    );
 }
 
 #[test]
@@ -273,7 +308,7 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
         succeeded: 0,
         failed: 1,
         mean_seconds: Some(900.0),
-        p99_seconds: None,
+        max_seconds: Some(1800.0),
     });
     failures.push(Failure {
         call: 9,
@@ -293,11 +328,13 @@ fn the_status_says_what_runs_what_waits_and_what_has_failed() {
         "\n  call 18, 1.5 s: ",
         "  disk 2: held by call 16 and a Windows call that still hangs after its request has \
          ended, awaited by call 17\n",
-        "  /v1.Disk/PartitionDisk: 3 calls, 1 failed, mean 15.0 min, 99th percentile > 10 min\n",
+        "  /v1.Disk/PartitionDisk: 3 calls, 1 failed, mean 15.0 min, longest 30.0 min\n",
         "  5.0 min ago: call 9 /v1.Disk/PartitionDisk, NotFound, 2 so far\n    no disk 4\n",
     ] {
         assert!(text.contains(lines), "{lines} is not in {text}");
     }
+    let at = |title: &str| text.find(title).expect("a section");
+    assert!(at("\nLast failures: 1\n") < at("\nCalls in progress: 3\n"));
     let html = super::html::page("csi-proxy", &text, false);
     assert_eq!(html.matches("<mark>").count(), 1, "{html}");
     assert!(

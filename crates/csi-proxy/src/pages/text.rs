@@ -1,6 +1,8 @@
 //! `/statusz` and `/flagz` as plain text, with the first lines that components of Kubernetes write.
 //! <https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/component-base/zpages>
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use server::status::{Counts, Failure, Lock, Pool, RpcSummary, RunningCall};
@@ -87,32 +89,6 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
             "  {name:<9} {busy:>2} of {threads} busy, {waiting} waiting"
         )
     })?;
-    section(text, "Calls in progress", &status.calls, |text, call| {
-        let RunningCall {
-            rpc, object, state, ..
-        } = call;
-        // The calls that wait for a call that hangs are its victims.
-        let mark = if state == "running" && call.seconds > 10.0 {
-            "!"
-        } else {
-            " "
-        };
-        let number = call
-            .call
-            .map_or("no call".to_owned(), |number| format!("call {number}"));
-        let age = duration(call.seconds);
-        writeln!(text, "{mark} {number}, {age}: {rpc}: {}", escaped(object))?;
-        writeln!(text, "      {}, {}", escaped(state), caller(call))
-    })?;
-    section(text, "Locks", &status.locks, |text, lock| {
-        writeln!(
-            text,
-            "  {}: held by {}, awaited by {}",
-            escaped(&lock.key),
-            holders(lock),
-            numbers(&lock.waiting)
-        )
-    })?;
     section(text, "Last failures", &status.failures, |text, failure| {
         let Failure {
             call,
@@ -129,6 +105,22 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
         )?;
         writeln!(text, "    {}", escaped(message))
     })?;
+    writeln!(text, "\nCalls in progress: {}", status.calls.len())?;
+    for calls in with_equal_waits(&status.calls) {
+        match calls.as_slice() {
+            [call] => write_call(text, call)?,
+            calls => write_calls(text, calls)?,
+        }
+    }
+    section(text, "Locks", &status.locks, |text, lock| {
+        writeln!(
+            text,
+            "  {}: held by {}, awaited by {}",
+            escaped(&lock.key),
+            holders(lock),
+            numbers(&lock.waiting)
+        )
+    })?;
     section(
         text,
         "RPCs called since the start",
@@ -139,14 +131,13 @@ fn write(text: &mut String, status: &ProgramStatus<'_>) -> fmt::Result {
                 started,
                 failed,
                 mean_seconds,
-                p99_seconds,
+                max_seconds,
                 ..
             } = rpc;
             write!(text, "  {rpc}: {started} calls, {failed} failed")?;
-            if let Some(mean) = mean_seconds {
-                // Without a 99th percentile, it exceeds the last bound of the histogram.
-                let p99 = p99_seconds.map_or("> 10 min".to_owned(), duration);
-                write!(text, ", mean {}, 99th percentile {p99}", duration(*mean))?;
+            if let (Some(mean), Some(longest)) = (mean_seconds, max_seconds) {
+                let (mean, longest) = (duration(*mean), duration(*longest));
+                write!(text, ", mean {mean}, longest {longest}")?;
             }
             writeln!(text)
         },
@@ -161,6 +152,76 @@ fn section<T>(
 ) -> fmt::Result {
     writeln!(text, "\n{title}: {}", items.len())?;
     items.iter().try_for_each(|item| write(text, item))
+}
+
+/// Returns the calls, those that wait for the same together.
+fn with_equal_waits(calls: &[RunningCall]) -> Vec<Vec<&RunningCall>> {
+    let mut groups: Vec<Vec<&RunningCall>> = Vec::new();
+    let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
+    for call in calls {
+        let state = call.state.as_str();
+        let is_wait = state.starts_with("waiting") || state.starts_with("sharing");
+        let next = groups.len();
+        match waits.entry(state) {
+            Entry::Occupied(group) if is_wait => groups[*group.get()].push(call),
+            entry => {
+                entry.insert_entry(next);
+                groups.push(vec![call]);
+            }
+        }
+    }
+    groups
+}
+
+fn write_call(text: &mut String, call: &RunningCall) -> fmt::Result {
+    let RunningCall {
+        rpc, object, state, ..
+    } = call;
+    // The calls that wait for a call that hangs are its victims.
+    let mark = if state == "running" && call.seconds > 10.0 {
+        "!"
+    } else {
+        " "
+    };
+    let number = call
+        .call
+        .map_or("no call".to_owned(), |number| format!("call {number}"));
+    let age = duration(call.seconds);
+    writeln!(text, "{mark} {number}, {age}: {rpc}: {}", escaped(object))?;
+    writeln!(text, "      {}, {}", escaped(state), caller(call))
+}
+
+/// Writes calls that wait for the same.
+fn write_calls(text: &mut String, calls: &[&RunningCall]) -> fmt::Result {
+    let oldest = calls.iter().map(|call| call.seconds).fold(0.0, f64::max);
+    let connections: BTreeSet<_> = calls.iter().map(|call| call.connection).collect();
+    let mut rpcs: BTreeMap<_, usize> = BTreeMap::new();
+    for call in calls {
+        *rpcs.entry(call.rpc).or_default() += 1;
+    }
+    let rpcs: Vec<_> = rpcs
+        .iter()
+        .map(|(rpc, count)| format!("{rpc} {count}"))
+        .collect();
+    writeln!(
+        text,
+        "  {} calls on {} connections, {}, the oldest for {}",
+        calls.len(),
+        connections.len(),
+        numbers(
+            &calls
+                .iter()
+                .filter_map(|call| call.call)
+                .collect::<Vec<_>>()
+        ),
+        duration(oldest)
+    )?;
+    writeln!(
+        text,
+        "      {}: {}",
+        escaped(&calls[0].state),
+        rpcs.join(", ")
+    )
 }
 
 /// Returns which connection a call arrived on, and whether its client still waits.
@@ -185,13 +246,22 @@ fn holders(lock: &Lock) -> String {
     }
 }
 
+/// The calls that a list of numbers shows; it counts the others.
+const SHOWN_NUMBERS: usize = 8;
+
 /// Returns numbers of calls as text.
 fn numbers(calls: &[u64]) -> String {
     let numbers: Vec<String> = calls.iter().map(u64::to_string).collect();
     match numbers.as_slice() {
         [] => "nobody".to_owned(),
         [one] => format!("call {one}"),
-        more => format!("calls {}", more.join(", ")),
+        all => match all.split_at_checked(SHOWN_NUMBERS) {
+            Some((shown, [_, ..])) => {
+                let more = all.len() - SHOWN_NUMBERS;
+                format!("calls {} and {more} more", shown.join(", "))
+            }
+            _ => format!("calls {}", all.join(", ")),
+        },
     }
 }
 

@@ -10,8 +10,9 @@ use csi_proxy_client::{Client, DiskNumber, DiskState, ErrorKind};
 use serde_json::{Value, json};
 
 use super::Listing;
+use crate::last_seen::{LastSeen, mounts};
 
-pub(crate) const COLUMNS: [Column; 6] = [
+pub(crate) const COLUMNS: [Column; 7] = [
     Column::number("DISK", |row| shown(&row["disk"])),
     Column::text("VOLUME", |row| shown(&row["volume"])).name(),
     Column::text("FORMATTED", |row| {
@@ -29,6 +30,7 @@ pub(crate) const COLUMNS: [Column; 6] = [
         share(row).map_or_else(|| "-".into(), |share| format!("{share}%"))
     }),
     Column::number("USED BYTES", |row| shown(&row["used_bytes"])).wide(),
+    Column::text("MOUNTED AT", |row| mounts(&row["mounted_at"])),
 ];
 
 /// Returns the used share of a volume in per cent, which is 100 only for a full one.
@@ -56,6 +58,7 @@ pub(super) fn command() -> Command {
 pub(crate) async fn fetch(
     asked: Option<BTreeSet<DiskNumber>>,
     client: &Client,
+    last_seen: &LastSeen,
 ) -> Result<Listing, Failure> {
     let is_asked = asked.is_some();
     let disks = if let Some(asked) = asked {
@@ -69,8 +72,10 @@ pub(crate) async fn fetch(
         );
         ids.into_keys().chain(locations.into_keys()).collect()
     };
-    let mut listing =
-        Listing::of_each(disks, async |disk| on_disk(disk, is_asked, client).await).await;
+    let mut listing = Listing::of_each(disks, async |disk| {
+        on_disk(disk, is_asked, client, last_seen).await
+    })
+    .await;
     // Without the group, the calls for all disks fail alike.
     let is_missing = |failure: &Failure| matches!(failure, Failure::Call { error, .. } if error.kind() == ErrorKind::Unimplemented);
     match listing.problems.iter().position(is_missing) {
@@ -80,7 +85,12 @@ pub(crate) async fn fetch(
 }
 
 /// Returns the volumes on a disk. `is_asked`: whether the disk was asked for by its number.
-async fn on_disk(disk: DiskNumber, is_asked: bool, client: &Client) -> Listing {
+async fn on_disk(
+    disk: DiskNumber,
+    is_asked: bool,
+    client: &Client,
+    last_seen: &LastSeen,
+) -> Listing {
     let volumes = client.volume();
     let mut listing = Listing::default();
     let object = format!("disk {disk}");
@@ -104,6 +114,11 @@ async fn on_disk(disk: DiskNumber, is_asked: bool, client: &Client) -> Listing {
             return listing;
         }
         Err(error) => {
+            if error.kind() == ErrorKind::DeadlineExceeded {
+                let volumes = last_seen.volumes_on(disk.0).into_iter();
+                let row = |volume: String| json!({ "mounted_at": last_seen.mounts_of(&volume), "volume": volume, "disk": disk.0 });
+                listing.rows.extend(volumes.map(row));
+            }
             listing.add_problem(&object, error);
             return listing;
         }
@@ -124,6 +139,7 @@ async fn on_disk(disk: DiskNumber, is_asked: bool, client: &Client) -> Listing {
             "formatted": formatted,
             "size_bytes": size,
             "used_bytes": used,
+            "mounted_at": last_seen.mounts_of(volume.as_str()),
         }));
     }
     listing

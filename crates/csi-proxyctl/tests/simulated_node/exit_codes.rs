@@ -143,7 +143,6 @@ async fn usage_errors_are_code_2_and_call_nothing() {
             "; its fields are target_portal (target_address, target_port)\n",
         ),
         (&["get", "disks", "--timeout", "0"], "more than zero"),
-        (&["get", "mounts"], "<PATH>"),
         (&["get", "disks", "--watch", "2"], "--interval 2`; to"),
         (&["get", "disks", "-w", "2s"], "invalid value '2s'"),
         (

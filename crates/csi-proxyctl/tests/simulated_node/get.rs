@@ -354,17 +354,6 @@ async fn disks_are_asked_side_by_side() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn smb_mappings_cannot_be_listed_and_the_error_says_what_can() {
-    let run = run(&Sockets::new(), &["get", "smb"]);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
-    assert!(
-        run.stderr
-            .contains("no RPC that lists SMB mappings; run Get-SmbGlobalMapping on the node"),
-        "{run:?}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_that_are_not_served_are_shown_as_such() {
     let (sim, sockets) = (node(), Sockets::new());
     let _daemon = Daemon::on(&sim, &sockets);

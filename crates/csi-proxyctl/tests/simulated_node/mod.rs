@@ -5,9 +5,11 @@ mod completions;
 #[expect(dead_code, reason = "the tests of the client use all of it")]
 #[path = "../../../client/tests/simulated_node/daemon.rs"]
 mod daemon;
+mod doctor;
 mod exit_codes;
 mod get;
 mod help;
+mod last_seen;
 #[path = "../../../server/tests/sockets/node.rs"]
 mod node;
 mod program;

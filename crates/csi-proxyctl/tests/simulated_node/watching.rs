@@ -52,7 +52,7 @@ async fn q_ends_a_refresh_on_a_terminal() {
     let shown = on_terminal(
         &sockets,
         &["get", "disks", "--watch", "--interval", "1h"],
-        "; q ends",
+        ", q ends",
         "q",
     );
     assert!(

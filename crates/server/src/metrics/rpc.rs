@@ -69,6 +69,8 @@ pub(crate) struct RpcMetrics {
     /// calls above all bounds.
     durations: [AtomicU64; BUCKETS.len() + 1],
     nanoseconds: AtomicU64,
+    /// The nanoseconds of the longest call.
+    longest: AtomicU64,
 }
 
 impl RpcMetrics {
@@ -81,6 +83,7 @@ impl RpcMetrics {
             found_nothing: AtomicU64::new(0),
             durations: Default::default(),
             nanoseconds: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
         }
     }
 
@@ -97,6 +100,7 @@ impl RpcMetrics {
         self.durations[bucket].fetch_add(1, Ordering::Relaxed);
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.longest.fetch_max(nanoseconds, Ordering::Relaxed);
     }
 
     /// Notes that the call which has just ended with NotFound did not fail: it queried whether
@@ -133,20 +137,10 @@ impl RpcMetrics {
             .map(Duration::from_nanos)
     }
 
-    /// Returns the lowest bucket bound that `percent` of the calls do not exceed, if such a bound
-    /// exists.
-    pub(crate) fn quantile_bound(&self, percent: u64) -> Option<Duration> {
-        let counts = self
-            .durations
-            .each_ref()
-            .map(|count| count.load(Ordering::Relaxed));
-        let all: u64 = counts.iter().sum();
-        let mut count = 0;
-        let bound = BUCKETS.iter().zip(counts).find(|(_, in_bucket)| {
-            count += in_bucket;
-            all > 0 && count * 100 >= all * percent
-        });
-        bound.map(|((bound, _), _)| Duration::from_micros(*bound))
+    /// Returns how long the longest call took, if any has ended.
+    pub(crate) fn max(&self) -> Option<Duration> {
+        let longest = Duration::from_nanos(self.longest.load(Ordering::Relaxed));
+        (!longest.is_zero()).then_some(longest)
     }
 
     fn labels(&self) -> impl fmt::Display {

@@ -74,8 +74,10 @@ async fn run<O: Operation>(
     }
     // After the conversion, so that a request that can never succeed fails at once.
     let _slot = in_flight.slot(call, &|| operation.describe()).await?;
-    let output = state.executor.run_for(call, operation).await;
-    encode(output.map_err(|error| status(&error))?)
+    let output = state.executor.run_for(call, operation.clone()).await;
+    let output = output.map_err(|error| status(&error))?;
+    state.last_seen.note(&operation, &output);
+    encode(output)
 }
 
 fn decode<Q>(body: Bytes, config: &Config) -> Result<Q::Operation, Status>
