@@ -733,7 +733,7 @@ fn each_finding_has_a_row() {
     let texts = fs::read_to_string(TEXTS).expect("the texts");
     for line in texts.lines() {
         let (check, text) = line.split_once(": ").expect("a subject");
-        let (seen, advice) = text.split_once("\\n").unwrap_or_default();
+        let (seen, advice) = text.split_once("\\n-> ").unwrap_or_default();
         let is_ok = advice.is_empty() || seen.contains("could not be checked");
         let has_row = ROWS.iter().any(|(_, row_check, row_seen, row_advice, _)| {
             *row_check == check && seen.contains(row_seen) && advice.contains(row_advice)

@@ -88,7 +88,12 @@ fn collected(report: Report) -> Report {
             advice,
             ..
         } = finding;
-        texts::seen!(format!("{check}: {seen}\n{advice}"));
+        let advice = if advice.is_empty() {
+            String::new()
+        } else {
+            format!("\n-> {advice}")
+        };
+        texts::seen!(format!("{check}: {seen}{advice}"));
     }
     report
 }
