@@ -382,7 +382,7 @@ fn every_block_of_code_is_in_its_language() {
         }
     }
     assert!(
-        ["sh", "yaml", "toml", "powershell", "go"]
+        ["sh", "toml", "powershell", "go"]
             .iter()
             .all(|language| counts.contains_key(*language)),
         "{counts:?}"

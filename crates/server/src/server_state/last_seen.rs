@@ -138,6 +138,19 @@ impl Node {
 pub(crate) struct Memory(Mutex<Node>);
 
 impl Memory {
+    /// Returns whether [`note`](Self::note) reads this operation.
+    pub(crate) fn reads(operation: &dyn Any) -> bool {
+        operation.is::<GetVolumeIdFromTargetPath>()
+            || operation.is::<MountVolume>()
+            || operation.is::<CreateSymlink>()
+            || operation.is::<UnmountVolume>()
+            || operation.is::<Rmdir>()
+            || operation.is::<GetDiskNumberFromVolumeId>()
+            || operation.is::<ListVolumesOnDisk>()
+            || operation.is::<NewSmbGlobalMapping>()
+            || operation.is::<RemoveSmbGlobalMapping>()
+    }
+
     /// Notes what a call that succeeded has seen.
     pub(crate) fn note(&self, operation: &dyn Any, output: &dyn Any) {
         let node = || self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -60,10 +60,15 @@ impl Operation for ListDiskLocations {
                 ))
             })
             .collect();
-        for (disk, _) in found.iter().filter(|(_, location)| location.lun.is_empty()) {
+        let without_lun: Vec<u32> = found
+            .iter()
+            .filter(|(_, location)| location.lun.is_empty())
+            .map(|(disk, _)| disk.0)
+            .collect();
+        if !without_lun.is_empty() {
             tracing::warn!(
-                disk = disk.0,
-                "Windows shows no LUN for a disk, as on NVMe: a driver that looks for its disk by \
+                disks = ?without_lun,
+                "Windows shows no LUN for disks, as on NVMe: a driver that looks for its disk by \
                  LUN does not find it; in Azure, azuredisk does as a HostProcess container"
             );
         }

@@ -250,7 +250,7 @@ fn a_disk_of_the_node_or_one_without_a_readable_serial_number_hides_no_name() {
 
 #[test]
 fn a_disk_without_a_lun_is_named_in_the_log_and_one_with_a_lun_is_not() {
-    const LINE: &str = "Windows shows no LUN for a disk, as on NVMe: a driver that looks for its \
+    const LINE: &str = "Windows shows no LUN for disks, as on NVMe: a driver that looks for its \
                         disk by LUN does not find it; in Azure, azuredisk does as a HostProcess \
                         container";
     for (location, lines) in [
