@@ -23,13 +23,15 @@ fn the_built_in_node_has_warnings_and_no_problem() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(
-        text.contains(", node: the built-in simulated node\n"),
+        text.contains(", node: the built-in simulated node, flags: as given\n"),
         "{text}"
     );
     assert!(
         text.contains("0 problems, ") && text.contains("disk 3 is offline and read-only"),
         "{text}"
     );
+    let (_, heading) = text.split_once(", ").expect("a heading after the version");
+    texts::seen!(heading.lines().next().expect("a line"));
     assert!(
         !text.contains('\u{1b}'),
         "no colours where the output is not a terminal"
@@ -78,4 +80,21 @@ fn the_comparison_is_parsed_and_shows_serial_numbers_only_if_asked_to() {
         help.status.success() && String::from_utf8_lossy(&help.stdout).contains("-show-names"),
         "{help:?}"
     );
+}
+
+#[test]
+fn a_node_without_a_finding_is_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let node = folder.path().join("node.toml");
+    let services = ["LanmanWorkstation", "MSiSCSI"].map(|name| {
+        format!(
+            "[[service]]\nname = \"{name}\"\ndisplay_name = \"{name}\"\nstart_type = \"automatic\"\n\
+             state = \"running\"\n"
+        )
+    });
+    fs::write(&node, services.concat()).expect("a node file");
+    let output = doctor(&["-x", "-node", node.to_str().expect("UTF-8")]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text, "all is well: 14 checks\n");
+    texts::seen!(text);
 }

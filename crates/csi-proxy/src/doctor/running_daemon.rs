@@ -132,11 +132,13 @@ mod tests {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("a connection");
-                let mut line = String::new();
-                BufReader::new(&stream)
-                    .read_line(&mut line)
-                    .expect("a request");
-                let body = if line.contains("statusz") {
+                // A client whose request was not read to its end would get a reset instead of a body.
+                let mut request = String::new();
+                let mut lines = BufReader::new(&stream);
+                while !request.ends_with("\r\n\r\n") {
+                    lines.read_line(&mut request).expect("a request");
+                }
+                let body = if request.contains("statusz") {
                     r#"{"process_id": 7, "last_seen": {"disks": [{"disk": 2, "serial_number": "a", "lun": "0", "seconds_ago": 5.0}]}}"#
                 } else {
                     r#"{"kubelet-path": "D:\\k", "node": "sim.toml", "log_dir": ""}"#

@@ -177,6 +177,13 @@ async fn mounts_and_mappings_are_listed_until_they_are_removed() {
     daemon.run(&share).ok();
     assert_eq!(daemon.rows(&["get", "mounts"]), json!([]));
     assert_eq!(daemon.rows(&["get", "smb"]), json!([]));
+    for (what, text) in [
+        ("mounts", "no mounts seen since csi-proxy started"),
+        ("smb", "no SMB mappings seen since csi-proxy started"),
+    ] {
+        let run = daemon.run_with_status(&["get", what]);
+        assert!(run.stderr.contains(text), "{run:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -197,7 +197,7 @@ fn check_volumes(report: &mut Report, volumes: &[VolumeReadings], disks: &[DiskR
             // What has not answered is reported as a volume whose mount points are not known.
             Err(error) if error.code() == Some(OsError::SEM_TIMEOUT) => {}
             Err(error) if error.code() == Some(OsError::ACCESS_DENIED) => {
-                report.unchecked(CHECK, format!("the file system of volume {id}"), error, error.code());
+                report.unchecked(CHECK, format!("volume {id}"), error, error.code());
             }
             Err(error) => report.warning(
                 CHECK,
