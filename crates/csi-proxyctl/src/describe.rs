@@ -115,7 +115,7 @@ pub(crate) async fn run(matches: &ArgMatches, session: &Session) -> Result<(), F
         disks.problems.append(&mut volumes.problems);
         Ok::<_, Failure>((disks, volumes.rows))
     };
-    let (disks, volumes) = with_progress("describe", found).await?;
+    let (disks, volumes) = Box::pin(with_progress("describe", found)).await?;
     let text = if let Some(form) = args::response_form(matches) {
         form.text(&json!({ "disks": disks.rows, "volumes": volumes }))
     } else {

@@ -7,6 +7,7 @@ use crate::flags::{Flag, FlagKind, Flags, Program, Section};
 
 /// The values of all flags.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct DoctorFlags {
     /// The flags of the daemon.
     pub daemon: Flags,

@@ -47,8 +47,8 @@ struct LastSeen {
 /// Reads the status pages of the process that serves one of `pipes`. Any program may listen at the
 /// address, so an answer of another process is ignored.
 pub(super) fn read(known: &Flags, pipes: &[String], system: &dyn System) -> Option<RunningDaemon> {
-    let mut served = pipes.iter().filter_map(|name| system.pipe(name).ok());
-    let server = served.next()?.process;
+    let mut pipes = pipes.iter().filter_map(|name| system.pipe(name).ok());
+    let server = pipes.next()?.process;
     let addresses = known.metrics_addresses.iter();
     let ports = addresses.filter_map(|address| Some(address.rsplit_once(':')?.1));
     for port in ports.chain([DEFAULT_PORT]) {

@@ -115,7 +115,7 @@ const ROWS: &[Row] = &[
             changed(|node| {
                 node.system
                     .pipes
-                    .retain(|name, _| !yes && name.contains("disk"))
+                    .retain(|name, _| !yes && name.contains("disk"));
             })
         },
     ),
@@ -135,7 +135,7 @@ const ROWS: &[Row] = &[
         changed(|node| {
             node.system
                 .pipes
-                .retain(|name, _| !yes || name.contains("disk"))
+                .retain(|name, _| !yes || name.contains("disk"));
         })
     }),
     (
@@ -206,7 +206,7 @@ const ROWS: &[Row] = &[
         |yes| {
             changed(|node| {
                 node.settings.is_in_container = yes;
-                service(node).command_line = r"C:\old\csi-proxy.exe".to_owned();
+                service(node).command_line = String::from(r"C:\old\csi-proxy.exe");
             })
         },
     ),
@@ -245,7 +245,7 @@ const ROWS: &[Row] = &[
     ),
     (Warning, "Service", "runs as", "needs LocalSystem", |yes| {
         changed(|node| {
-            service(node).account = Some(either(yes, r".\somebody", "localsystem").to_owned())
+            service(node).account = Some(either(yes, r".\somebody", "localsystem").to_owned());
         })
     }),
     (
@@ -256,7 +256,7 @@ const ROWS: &[Row] = &[
         |yes| {
             changed(|node| {
                 let line = either(yes, r"C:\a b\c.exe -v=5", r#""C:\a b\c.exe" -v=5"#);
-                service(node).command_line = line.to_owned();
+                service(node).command_line = String::from(line);
             })
         },
     ),
