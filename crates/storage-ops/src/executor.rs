@@ -1,5 +1,6 @@
 //! The executor, which runs operations for many callers. It coalesces equal operations, waits for
-//! locks without occupying a thread, and has a separate pool of threads for each kind of work.
+//! locks without occupying a thread, and has a separate pool of threads for each kind of work. A
+//! call that follows a fallback to WMI may run on a thread of the pool for WMI.
 //!
 //! A read ([`Coalesce::Never`]) runs for one caller and needs no lock. A read of local files runs
 //! on the thread that polls it, as long as another thread of the runtime remains free.

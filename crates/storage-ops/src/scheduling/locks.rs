@@ -1,8 +1,8 @@
 //! Locks on the objects of a node, granted in the order of the requests.
 //!
 //! An operation requests all its locks at once: it joins the queue of each key in one step and runs
-//! when no earlier request in any of them conflicts with it. Therefore operations cannot deadlock,
-//! and conflicting requests for a key are granted in order. A lock on a path also covers everything
+//! when no earlier request in any of them conflicts with it. Therefore locks cannot deadlock (threads
+//! cannot, because an operation that waits for a pool holds no thread), and conflicting requests for a key are granted in order. A lock on a path also covers everything
 //! below it: it is exclusive for the path and shared for the directories above. A lock belongs to
 //! its [`Guard`] and not to a thread: a call of Windows that outlives the operation can keep the
 //! guard.

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::types::{DiskNumber, VolumeId};
 
 /// The pools of worker threads. A dead server or a lost disk can block only threads of its own
-/// pool.
+/// pool, except that a read of local files runs on a thread of the runtime while others are free,
+/// and that an operation stays in the pool for WMI after a fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PoolKind {

@@ -3,7 +3,7 @@
 //! [`Usage`] has the quotas of a pool. An operation beyond its quota waits. A free thread goes to
 //! the connection that has the fewest threads; of connections with equally many, to the operation
 //! that has waited longest. So however many slow operations a connection has, another connection
-//! waits for at most one of them to end. The number of waiting operations is not limited here: the
+//! waits for at most one of them to end, unless as many connections as threads are slow. The number of waiting operations is not limited here: the
 //! server limits the calls that it runs.
 
 use std::any::Any;
