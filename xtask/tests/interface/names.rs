@@ -85,7 +85,7 @@ pub(crate) fn all() -> BTreeSet<String> {
     );
     for call in between(&server, "write_labelled(text, ", "&") {
         let words: Vec<_> = call.split('"').collect();
-        add("label ", vec![format!("{} of {}", words[5], words[1])]);
+        add("label ", vec![format!("{} of {}", words[7], words[1])]);
     }
     // In texts such as `name{{label=\"{value}\"`.
     let labels = [daemon, server].concat();

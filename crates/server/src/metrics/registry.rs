@@ -210,28 +210,33 @@ impl Metrics {
             oldest,
         )?;
 
-        let of_pools: [(&str, &str, OfPool); 3] = [
-            (
-                "csi_proxy_pool_threads",
-                "Maximum threads of a pool.",
-                |pool| pool.threads,
-            ),
-            ("csi_proxy_pool_busy", "Threads of a pool in use.", |pool| {
-                pool.busy
-            }),
-            (
-                "csi_proxy_pool_waiting",
-                "Operations that wait for a thread of a pool.",
-                |pool| pool.waiting,
-            ),
-        ];
-        for (name, help, value) in of_pools {
-            let values = pools
+        let of_pools = |value: OfPool| -> Vec<(&str, u64)> {
+            pools
                 .iter()
-                .map(|pool| (pool.pool.name(), number(value(pool))));
-            let values: Vec<_> = values.collect();
-            write_labelled(text, (name, "gauge"), help, "pool", &values)?;
-        }
+                .map(|pool| (pool.pool.name(), number(value(pool))))
+                .collect()
+        };
+        write_labelled(
+            text,
+            ("csi_proxy_pool_threads", "gauge"),
+            "Maximum threads of a pool.",
+            "pool",
+            &of_pools(|pool| pool.threads),
+        )?;
+        write_labelled(
+            text,
+            ("csi_proxy_pool_busy", "gauge"),
+            "Threads of a pool in use.",
+            "pool",
+            &of_pools(|pool| pool.busy),
+        )?;
+        write_labelled(
+            text,
+            ("csi_proxy_pool_waiting", "gauge"),
+            "Operations that wait for a thread of a pool.",
+            "pool",
+            &of_pools(|pool| pool.waiting),
+        )?;
 
         let waits =
             |request: &&ActiveRequest| matches!(request.state, RequestState::WaitingForLock(_));

@@ -127,7 +127,11 @@ impl Node {
     }
 
     fn disk(&mut self, disk: DiskNumber, change: impl FnOnce(&mut SeenDisk)) {
-        let mut seen = self.disks.get(&disk).cloned().unwrap_or_default();
+        if let Some((when, seen)) = self.disks.0.get_mut(&disk) {
+            *when = Instant::now();
+            return change(seen);
+        }
+        let mut seen = SeenDisk::default();
         change(&mut seen);
         self.disks.note(disk, seen);
     }
@@ -158,7 +162,8 @@ impl Memory {
             // A disk that is not listed may not have answered.
             for (disk, ids) in found {
                 node().disk(*disk, |seen| {
-                    (seen.serial_number, seen.page83) = (ids.serial.clone(), ids.page83.clone());
+                    seen.serial_number.clone_from(&ids.serial);
+                    seen.page83.clone_from(&ids.page83);
                 });
             }
         } else if let Some(found) = output.downcast_ref::<BTreeMap<DiskNumber, DiskLocation>>() {

@@ -81,6 +81,10 @@ fn a_path_that_leads_to_a_share_is_not_called_a_stale_mount_point() {
     for path in [LINK, CHAIN] {
         let text = why(path);
         assert!(text.contains("the path leads to a share, which"), "{text}");
+        let target = HostPath::parse(path).unwrap();
+        let closest = GetClosestVolumeIdFromTargetPath { target };
+        let text = refused(&node, &closest, ErrorKind::NotFound).to_string();
+        assert!(text.contains("the path leads to a share, which"), "{text}");
     }
     let gone = why(r"C:\var\lib\kubelet\pods\gone");
     assert!(gone.contains("the path leads to a share: ") && gone.contains("(67)"));

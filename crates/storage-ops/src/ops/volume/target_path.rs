@@ -77,11 +77,7 @@ impl Operation for GetVolumeIdFromTargetPath {
             outcome => outcome?,
         };
         let first = match target.final_path(PathForm::VolumeGuid) {
-            Err(OsError::PATH_NOT_FOUND) if is_on_share(&*target) => {
-                return Err(OperationError::not_found(
-                    "the path leads to a share, which is no volume of the node",
-                ));
-            }
+            Err(OsError::PATH_NOT_FOUND) if is_on_share(&*target) => return Err(leads_to_share()),
             path => path
                 .map_err(OperationError::from)
                 .and_then(|path| volume_under(&path)),
@@ -137,6 +133,10 @@ fn why_missing(run: Run<'_>, link: &Link, code: OsError) -> String {
     }
 }
 
+fn leads_to_share() -> OperationError {
+    OperationError::not_found("the path leads to a share, which is no volume of the node")
+}
+
 /// Returns whether an open file or directory is on a server.
 fn is_on_share(object: &dyn Handle) -> bool {
     object
@@ -171,9 +171,10 @@ fn closest(node: &Node, path: &HostPath) -> OperationResult<VolumeId> {
             ..OPEN_NOFOLLOW
         },
     )?;
-    let final_path = found
-        .final_path(PathForm::VolumeGuid)
-        .map_err(|code| OperationError::of(code, "the path is not on a volume"))?;
+    let final_path = match found.final_path(PathForm::VolumeGuid) {
+        Err(OsError::PATH_NOT_FOUND) if is_on_share(&*found) => return Err(leads_to_share()),
+        path => path.map_err(|code| OperationError::of(code, "the path is not on a volume"))?,
+    };
     volume_under(&final_path).map(|(volume, _)| volume)
 }
 
