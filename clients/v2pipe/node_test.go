@@ -9,9 +9,12 @@ import (
 	volume "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
+// ofWine is the owner of a pipe that csi-proxy-sim makes under Wine.
+const ofWine = "S-1-5-21-0-0-0-513"
+
 // TestADiskOnThisNode takes a new disk through its life, as a driver with the v2 library does. It needs csi-proxy-sim.
 func TestADiskOnThisNode(t *testing.T) {
-	node, err := Open(t.Context())
+	node, err := OpenOwnedBy(t.Context(), ofWine)
 	if errors.Is(err, ErrNoPipe) {
 		t.Skip("csi-proxy-sim does not run here")
 	}

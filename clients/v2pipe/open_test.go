@@ -82,7 +82,7 @@ func noLibrary(t *testing.T) func() (*Node, error) {
 
 func TestTheLibraryNeedsANodeWithoutPipes(t *testing.T) {
 	prefix := prefix()
-	if _, err := open(t.Context(), prefix); !errors.Is(err, ErrNoPipe) {
+	if _, err := open(t.Context(), prefix, ""); !errors.Is(err, ErrNoPipe) {
 		t.Fatal(err)
 	}
 	library := &Node{}
@@ -100,7 +100,7 @@ func TestAPipeOfAnotherOwnerIsRefused(t *testing.T) {
 	prefix, user := prefix(), ordinaryUser(t)
 	disks, _ := serve(t, prefix+"disk-v1", user)
 	for _, opened := range []func() (*Node, error){
-		func() (*Node, error) { return open(t.Context(), prefix) },
+		func() (*Node, error) { return open(t.Context(), prefix, "") },
 		func() (*Node, error) { return openOr(t.Context(), prefix, noLibrary(t)) },
 	} {
 		if _, err := opened(); err == nil || !strings.Contains(err.Error(), user) || errors.Is(err, ErrNoPipe) {
@@ -142,7 +142,7 @@ func TestEachConnectionIsChecked(t *testing.T) {
 func TestCallsOverAPipe(t *testing.T) {
 	prefix := prefix()
 	serve(t, prefix+"disk-v1", "SY")
-	node, err := open(t.Context(), prefix)
+	node, err := open(t.Context(), prefix, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestCallsOverAPipe(t *testing.T) {
 func TestAConnectionWithoutAHandleIsRefused(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	if err := checkOwner(ours); err == nil {
+	if err := checkOwner(ours, ""); err == nil {
 		t.Error("a connection of an unknown kind is accepted")
 	}
 }

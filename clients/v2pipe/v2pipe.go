@@ -60,7 +60,13 @@ var ErrNoPipe = errors.New("no csi-proxy serves pipes on this node")
 // ErrNoPipe if the node has no pipe of csi-proxy. A daemon that does not serve one of the groups is not an error: each
 // call of that group fails with Unavailable.
 func Open(ctx context.Context) (*Node, error) {
-	return open(ctx, `csi-proxy-`)
+	return open(ctx, `csi-proxy-`, "")
+}
+
+// OpenOwnedBy opens the pipes as Open does, and accepts pipes of this owner, too, such as S-1-5-21-0-0-0-513. It is for tests
+// with csi-proxy-sim, whose pipes have another owner under Wine, or if an ordinary user starts it.
+func OpenOwnedBy(ctx context.Context, owner string) (*Node, error) {
+	return open(ctx, `csi-proxy-`, owner)
 }
 
 // OpenOrLibrary opens the pipes as Open does. It returns the library itself, which acts within this process and needs
@@ -88,19 +94,20 @@ var others = []string{
 const patience = 10 * time.Second
 
 func openOr(ctx context.Context, prefix string, otherwise func() (*Node, error)) (*Node, error) {
-	node, err := open(ctx, prefix)
+	node, err := open(ctx, prefix, "")
 	if errors.Is(err, ErrNoPipe) {
 		return otherwise()
 	}
 	return node, err
 }
 
-func open(ctx context.Context, prefix string) (*Node, error) {
+// open also accepts pipes of the owner `also`, unless that is empty.
+func open(ctx context.Context, prefix, also string) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found := 0
 	for _, group := range groups {
-		connection, err := dial(ctx, prefix+group)
+		connection, err := dial(ctx, prefix+group, also)
 		switch {
 		case err == nil:
 			found++
@@ -111,7 +118,7 @@ func open(ctx context.Context, prefix string) (*Node, error) {
 	}
 	if found == 0 {
 		for _, other := range others {
-			connection, err := dial(ctx, prefix+other)
+			connection, err := dial(ctx, prefix+other, also)
 			if err == nil {
 				connection.Close()
 			}
@@ -125,7 +132,7 @@ func open(ctx context.Context, prefix string) (*Node, error) {
 	for _, group := range groups {
 		connection, err := grpc.NewClient("passthrough:///"+prefix+group,
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return dial(ctx, name) }))
+			grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return dial(ctx, name, also) }))
 		if err != nil {
 			node.Close()
 			return nil, err

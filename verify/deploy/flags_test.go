@@ -72,7 +72,7 @@ func TestEveryFlagOfTheDocumentsExists(t *testing.T) {
 func TestTheScriptsUseFlagsThatExistAndDownloadNothing(t *testing.T) {
 	known := flags(t)
 	scripts, err := filepath.Glob(deployment + "/windows/*.ps*1")
-	if err != nil || len(scripts) != 4 {
+	if err != nil || len(scripts) != 5 {
 		t.Fatalf("scripts %v: %v", scripts, err)
 	}
 	used := map[string]bool{}

@@ -13,12 +13,14 @@ import (
 )
 
 const (
+	// The owner of a pipe that csi-proxy-sim makes under Wine.
+	ofWine  = "S-1-5-21-0-0-0-513"
 	staging = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\ebs.csi.aws.com\1\globalmount`
 	pod     = `C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pvc-1\mount`
 )
 
 func main() {
-	node, err := v2pipe.Open(context.Background())
+	node, err := v2pipe.OpenOwnedBy(context.Background(), ofWine)
 	must("Open", err)
 	m := &mounter.CSIProxyMounterV2{FsClient: node.Filesystem, DiskClient: node.Disk, VolumeClient: node.Volume}
 

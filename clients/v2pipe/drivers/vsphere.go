@@ -13,13 +13,15 @@ import (
 )
 
 const (
+	// The owner of a pipe that csi-proxy-sim makes under Wine.
+	ofWine  = "S-1-5-21-0-0-0-513"
 	staging = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\csi.vsphere.vmware.com\1\globalmount`
 	pod     = `C:\var\lib\kubelet\pods\2\volumes\kubernetes.io~csi\pvc-1\mount`
 )
 
 func main() {
 	ctx := context.Background()
-	node, err := v2pipe.Open(ctx)
+	node, err := v2pipe.OpenOwnedBy(ctx, ofWine)
 	must("Open", err)
 	mounter.NodeOfV2pipe = node
 	safe, err := mounter.NewSafeMounter(ctx)

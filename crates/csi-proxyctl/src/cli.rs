@@ -4,7 +4,7 @@ use api::Group;
 use clap::Command;
 use command_line::args;
 
-use crate::{call, completions, describe, doctor, get, operations, served_versions, top};
+use crate::{call, completions, describe, get, operations, served_versions, top};
 
 /// Returns the whole command line. The flags of the operations are those of `api_version`.
 pub(crate) fn command(api_version: Option<&str>) -> Command {
@@ -17,7 +17,6 @@ pub(crate) fn command(api_version: Option<&str>) -> Command {
         .subcommand(call::command())
         .subcommand(served_versions::command())
         .subcommand(top::command())
-        .subcommand(doctor::command())
         .subcommand(completions::command());
     args::with_template(command)
 }

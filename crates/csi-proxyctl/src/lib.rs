@@ -5,14 +5,13 @@
 //! itself.
 
 // The modules, from the lowest: `session`, `status_page`, `last_seen`, `watch`, `choose_version`, `request`, `call`, `completions`,
-// `get`, `describe`, `operations`, `served_versions`, `top`, `doctor`, `cli`.
+// `get`, `describe`, `operations`, `served_versions`, `top`, `cli`.
 
 mod call;
 mod choose_version;
 mod cli;
 mod completions;
 mod describe;
-mod doctor;
 mod get;
 mod last_seen;
 mod operations;
@@ -41,9 +40,6 @@ pub async fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(code) => return code,
     };
-    if let Some(("doctor", matches)) = matches.subcommand() {
-        return doctor::run(matches);
-    }
     let session = Session::new(&matches);
     failure::exit_code(run(&matches, &session).await, &session.endpoints)
 }

@@ -4,6 +4,7 @@ pub(crate) mod iscsi_sessions;
 pub(crate) mod run;
 pub(crate) mod smb_mapping_record;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use os::Os;
@@ -16,6 +17,8 @@ use crate::paths::held_directory::HeldDirectory;
 use crate::paths::refused_links::RefusedLinks;
 use crate::paths::working_directories::WorkingDirectories;
 use crate::scheduling::locks::Locks;
+use crate::sync::Mutex;
+use crate::types::DiskNumber;
 use crate::windows::Windows;
 use crate::windows::fallback::FallbackCount;
 use crate::windows::wmi_calls::WmiCallCount;
@@ -36,6 +39,9 @@ pub struct Node {
     /// What was seen of the iSCSI sessions.
     pub(crate) iscsi_sessions: SessionRecord,
     pub(crate) refused_links: RefusedLinks,
+    /// The disks without a LUN that the log has named: each once, because drivers list the disks
+    /// again and again.
+    pub(crate) named_without_lun: Mutex<BTreeSet<DiskNumber>>,
 }
 
 impl Node {
@@ -84,6 +90,7 @@ impl Node {
             smb_mappings,
             iscsi_sessions: SessionRecord::default(),
             refused_links: RefusedLinks::default(),
+            named_without_lun: Mutex::default(),
         }
     }
 

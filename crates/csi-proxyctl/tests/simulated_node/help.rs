@@ -56,7 +56,7 @@ fn help_fits_a_terminal_of_80_columns() {
 #[test]
 fn the_help_of_other_commands_is_reviewed() {
     const COMMANDS: &str = "describe,describe disk,describe volume,describe mount,get disks,\
-                            get volumes,get mounts,get smb,get services,doctor,top,completions,\
+                            get volumes,get mounts,get smb,get services,top,completions,\
                             versions";
     let all = COMMANDS.split(',').map(|command| {
         let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();

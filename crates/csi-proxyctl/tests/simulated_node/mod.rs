@@ -5,7 +5,6 @@ mod completions;
 #[expect(dead_code, reason = "the tests of the client use all of it")]
 #[path = "../../../client/tests/simulated_node/daemon.rs"]
 mod daemon;
-mod doctor;
 mod exit_codes;
 mod get;
 mod help;

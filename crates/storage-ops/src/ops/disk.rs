@@ -20,6 +20,7 @@ use crate::provider::{report, wmi};
 use crate::readings::all_disks::UnreadDisk;
 use crate::readings::{self, all_disks, node_volumes};
 use crate::scheduling::{LockKey, PoolKind, Resource};
+use crate::sync::lock;
 use crate::types::{DiskIds, DiskLocation, DiskNumber, check_text};
 use crate::windows::{Device, Fallback};
 
@@ -60,9 +61,10 @@ impl Operation for ListDiskLocations {
                 ))
             })
             .collect();
+        let mut named = lock(&run.node().named_without_lun);
         let without_lun: Vec<u32> = found
             .iter()
-            .filter(|(_, location)| location.lun.is_empty())
+            .filter(|(disk, location)| location.lun.is_empty() && named.insert(**disk))
             .map(|(disk, _)| disk.0)
             .collect();
         if !without_lun.is_empty() {

@@ -262,6 +262,8 @@ fn a_disk_without_a_lun_is_named_in_the_log_and_one_with_a_lun_is_not() {
         let log = Arc::new(Log::default());
         tracing::subscriber::with_default(Arc::clone(&log), || {
             node.run(&ListDiskLocations).unwrap();
+            // Drivers list the disks again and again.
+            node.run(&ListDiskLocations).unwrap();
         });
         assert_eq!(log.with(LINE), lines, "{location}");
     }
