@@ -7,6 +7,8 @@ use std::os::windows::ffi::OsStringExt as _;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::{AsRawHandle, FromRawHandle as _, OwnedHandle};
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use os::OsResult;
 use os::abi::SecurityDescriptor;
@@ -17,6 +19,9 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use crate::security_descriptor;
+
+/// All instances of the pipe are connected.
+const PIPE_BUSY: i32 = 231;
 
 /// The process that serves a pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +36,7 @@ pub struct Owner {
 /// to another process.
 ///
 /// Connects to the pipe. Errors: `NotFound` if no process serves it; `ERROR_PIPE_BUSY` (231) if all
-/// its instances are connected; `PermissionDenied`.
+/// its instances stay connected for 100 ms; `PermissionDenied`.
 pub fn owner(path: &str) -> io::Result<Owner> {
     owner_of(&connect(path)?)
 }
@@ -50,10 +55,21 @@ pub fn owner_and_access(path: &str) -> io::Result<(Owner, OsResult<SecurityDescr
 
 /// Connects for reading, which includes the right to read the security descriptor.
 fn connect(path: &str) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .security_qos_flags(SECURITY_ANONYMOUS)
-        .open(path)
+    // Right after another client has connected, the server has no free instance for a moment.
+    let mut attempts = 10;
+    loop {
+        let opened = OpenOptions::new()
+            .read(true)
+            .security_qos_flags(SECURITY_ANONYMOUS)
+            .open(path);
+        attempts -= 1;
+        match opened {
+            Err(error) if error.raw_os_error() == Some(PIPE_BUSY) && attempts > 0 => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn owner_of(pipe: &File) -> io::Result<Owner> {

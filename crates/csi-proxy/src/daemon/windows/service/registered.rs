@@ -71,7 +71,7 @@ fn service_name(dependency: ServiceDependency) -> Option<String> {
 
 /// Returns the processes that serve csi-proxy's pipes, each once.
 fn servers() -> Result<Vec<Server>, Box<dyn Error>> {
-    let (mut servers, mut busy) = (Vec::new(), None);
+    let mut servers = Vec::new();
     for name in pipes() {
         let server = match pipe::owner(&format!(r"\\.\pipe\{name}")) {
             Ok(owner) => Server {
@@ -79,19 +79,13 @@ fn servers() -> Result<Vec<Server>, Box<dyn Error>> {
                 program: owner.program.map(|program| program.display().to_string()),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // Another pipe of the same process may answer.
-            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => {
-                busy = Some(Unread::Pipe(name, error.to_string()));
-                continue;
-            }
+            // Another pipe of the same process answers, unless the process is stopping.
+            Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY) => continue,
             Err(error) => return Err(Unread::Pipe(name, error.to_string()).into()),
         };
         if !servers.contains(&server) {
             servers.push(server);
         }
     }
-    match busy {
-        Some(unread) if servers.is_empty() => Err(unread.into()),
-        _ => Ok(servers),
-    }
+    Ok(servers)
 }
